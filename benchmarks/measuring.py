@@ -100,6 +100,7 @@ def run(
     megabytes: float,
     reports: bool = False,
     environment: dict[str, str] | None = None,
+    folder: Path | None = None,
 ) -> Run:
     """Run a command with limits.
 
@@ -109,6 +110,7 @@ def run(
         megabytes: the limit of private writable memory.
         reports: whether the output ends in a JSON object.
         environment: the environment variables that differ from those of this process.
+        folder: the working folder.
     """
     limit = int(megabytes * 1e6)
 
@@ -124,6 +126,7 @@ def run(
             stdout=out,
             stderr=subprocess.DEVNULL,
             env={**os.environ, **(environment or {})},
+            cwd=folder,
             start_new_session=True,
             preexec_fn=cap,  # noqa: PLW1509 - this program has one thread
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -40,7 +41,7 @@ def markdown(results: dict[str, Any]) -> str:
             out += [f"## {part.capitalize()}\n", _plain(mine)]
     if mine := [row for row in rows if row["part"] == "published"]:
         out += ["## Beside the papers' own figures\n", PUBLISHED, _published(mine)]
-        out += ["## Where isocheck is behind\n", BEHIND, table(*FASTER)]
+        out += ["## Beside other checkers\n", _peers()]
     if found := results.get("anomalies"):
         out.append("## Anomalous histories, by SI, in one process\n")
         out.append(table(("figure", ""), [(k, _figure(k, v)) for k, v in found.items()]))
@@ -96,15 +97,36 @@ PUBLISHED = (
     "compare with them: it includes the start of the interpreter and its imports.\n"
 )
 
-BEHIND = (
-    "Other checkers on the same files and the same machine, which are faster than isocheck. The "
-    "ratio is their time divided by isocheck's. AWDIT decides these levels and causal "
-    "consistency, and Porcupine decides linearizability.\n"
+PEERS = (
+    "Other checkers on the same files and the same machine, run in turn with isocheck: CPU seconds "
+    "and memory of whole commands, whose start they include. AWDIT decides read committed, read "
+    "atomic and causal consistency, and Porcupine linearizability. "
+    "`benchmarks/peers/` says which programs these are, and repeats the table.\n"
 )
-FASTER: tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] = (
-    ("checker", "level", "time, as a share of isocheck's"),
-    (("AWDIT", "RC", "0.5"), ("AWDIT", "RA", "0.65"), ("Porcupine", "linearizability", "0.4")),
-)
+
+
+def peers_table(rows: list[Row]) -> str:
+    """Return the table of isocheck beside other checkers, measured by ``peers/compare.py``."""
+    head = ("the other checker, and its task", "isocheck", "the other", "isocheck is")
+    return table(head, map(_beside, rows))
+
+
+def _beside(row: Row) -> tuple[str, ...]:
+    mine, other = row["isocheck"], row["peer"]
+    ratio = other["cpu"] / mine["cpu"]
+    verdict = f"{ratio:.1f} × as fast" if ratio >= 1 else f"behind: {1 / ratio:.1f} × the time"
+    return row["task"], _cost(mine), _cost(other), verdict
+
+
+def _cost(side: Row) -> str:
+    memory = f", {side['megabytes']:.0f} MB" if "megabytes" in side else ""
+    return f"{side['cpu']:.2f} s{memory}"
+
+
+def _peers() -> str:
+    kept = json.loads((Path(__file__).parent / "peers" / "measured.json").read_text())
+    about = f"Measured with isocheck {kept['isocheck']} on {kept['machine']}.\n"
+    return "\n".join((PEERS, about, peers_table(kept["rows"])))
 
 
 def _published(rows: list[Row]) -> str:

@@ -199,6 +199,7 @@ def test_what_makes_releases_is_pinned(file):
         assert re.fullmatch(r"[\w./-]+@([0-9a-f]{40}|v\d+\.\d+\.\d+)", name), name
 
 
+@pytest.mark.slow
 def test_the_hooks_need_no_compiler(tmp_path):
     """They run what is installed, on files of specifications, and are documented."""
     page = (ROOT / "docs" / "ci.md").read_text()

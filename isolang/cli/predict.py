@@ -11,7 +11,7 @@ import typer
 from msgspec import Struct, convert
 
 from isolang.cli.choices import number
-from isolang.cli.parameters import HistoryPath, Include, Output
+from isolang.cli.parameters import HistoryPath, Include, Mistake, Output
 from isolang.cli.progress import Bar
 from isolang.explain.harm import Harm
 from isolang.options import OUTPUT, ReadOptions
@@ -147,8 +147,8 @@ def predict(
         str,
         typer.Option(
             "--at", metavar="LEVEL",
-            help="Predict for this weaker level; si, ra, cc, rc and PostgreSQL's profiles are the "
-            "fastest.",
+            help="Predict for this weaker level; si, ra, cc, rc, PostgreSQL's profiles, "
+            "innodb-read-committed and innodb-snapshot are the fastest.",
         ),
     ],
     against: Annotated[
@@ -214,11 +214,16 @@ def predict(
     The exit code is 1 if something was found, 0 if nothing was found, and 3 if nothing was found
     and the search gave up somewhere. "Nothing found" does not mean "safe".
     """
+    from isolang.foresee.innodb import NOT_CONSIDERED, level_to_predict
     from isolang.foresee.predict import predict as predicted
     from isolang.history import read_history
     from isolang.language.load import load_spec
 
-    weaker, stronger = (load_spec(name, include_path=include) for name in (at, against))
+    is_innodb = at.lower().startswith("innodb-")
+    if play and is_innodb:
+        raise Mistake("--play: predictions are played on PostgreSQL only, not at InnoDB's levels")
+    names = level_to_predict(at), against
+    weaker, stronger = (load_spec(name, include_path=include) for name in names)
     if play:
         from isolang.foresee.played_run import require_level
 
@@ -236,6 +241,8 @@ def predict(
             print_data(json_text(_report(run, found, played)))
         else:
             print_lines(*map(escaped, _text(run, found, played)))
+            if is_innodb:
+                print_lines(f"  {NOT_CONSIDERED}.")
     if found.found:
         return EXIT_INVALID
     return EXIT_UNKNOWN if found.gave_up else EXIT_VALID

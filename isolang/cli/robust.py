@@ -12,7 +12,7 @@ import typer
 from msgspec import Struct
 
 from isolang.cli.choices import number
-from isolang.cli.parameters import Mistake, Output, accept_only
+from isolang.cli.parameters import Mistake, Output, accept_names
 from isolang.cli.progress import Bar
 from isolang.cli.robust_programs import (
     LevelName,
@@ -38,12 +38,23 @@ if TYPE_CHECKING:
     from isolang.foresee.templates import Templates
     from isolang.history.history import History
 
-_SQL: Final[dict[str, str]] = {
-    "mvrc": "READ COMMITTED",
-    "si": "REPEATABLE READ",
-    "ssi": "SERIALIZABLE",
+_SHORT: Final[Mapping[LevelName, str]] = {
+    "mvrc": "RC",
+    "si": "SI",
+    "ssi": "SER",
+    "innodb-read-committed": "RC",
+    "innodb-repeatable-read": "RR",
+    "innodb-snapshot": "SI",
+    "innodb-serializable": "SER",
 }
-_SHORT: Final[dict[str, str]] = {"mvrc": "RC", "si": "SI", "ssi": "SER"}
+_LEVELS: Final[Sequence[LevelName]] = (
+    "mvrc",
+    "si",
+    "innodb-read-committed",
+    "innodb-repeatable-read",
+    "innodb-snapshot",
+    "innodb-serializable",
+)
 
 
 class RobustTransaction(Struct, frozen=True, kw_only=True):
@@ -86,6 +97,8 @@ class RobustCounterexample(Struct, frozen=True, kw_only=True):
         locks_of_rows_refuse: whether two concurrent transactions write different columns of one
             row, which databases with row locks prevent.
         history: the history, in EDN.
+        locks_of_gaps_may_refuse: whether InnoDB may prevent this, because the first transaction has
+            locked gaps between rows of a table that another one writes to.
     """
 
     transactions: tuple[RobustTransaction, ...]
@@ -97,6 +110,7 @@ class RobustCounterexample(Struct, frozen=True, kw_only=True):
     accepted: tuple[str, str]
     locks_of_rows_refuse: bool
     history: str
+    locks_of_gaps_may_refuse: bool = False
 
 
 class RobustMend(Struct, frozen=True, kw_only=True):
@@ -189,8 +203,11 @@ def robust(
         str | None,
         typer.Option(
             "--at",
-            help="The level; by default that of the run's transactions, or si.",
-            **{**accept_only("mvrc", "si"), "show_default": False},
+            help="The level: PostgreSQL's mvrc or si, or innodb-read-committed, "
+            "innodb-repeatable-read, innodb-snapshot, innodb-serializable; by default PostgreSQL's "
+            "of the run's transactions, or si.",
+            show_default=False,
+            **accept_names(lambda: _LEVELS, "LEVEL"),
         ),
     ] = None,
     no_sessions: Annotated[
@@ -440,7 +457,7 @@ def _lowest_of_run(
     for program in decision.programs:
         level: LevelName = "ssi" if program.program in needed else program.level
         title = decision.run.titles[program.program]
-        yield LowestLevel(program=title, level=level, sql=_SQL[level])
+        yield LowestLevel(program=title, level=level, sql=_sql(level))
 
 
 def _lowest(programs: Templates, question: _Question, notes: list[str]) -> tuple[LowestLevel, ...]:
@@ -448,12 +465,17 @@ def _lowest(programs: Templates, question: _Question, notes: list[str]) -> tuple
     from isolang.foresee.decide import lowest
 
     try:
-        levels = lowest(programs, sessions=question.sessions, work=question.work)
+        levels = lowest(
+            programs,
+            of=_level(question.at or "si"),
+            sessions=question.sessions,
+            work=question.work,
+        )
     except UnsupportedError as error:
         notes.append(f"the lowest level of each program is unknown: {error}")
         return ()
     return tuple(
-        LowestLevel(program=program, level=level, sql=_SQL[level])
+        LowestLevel(program=program, level=level, sql=_sql(level))
         for program, level in levels.items()
     )
 
@@ -487,8 +509,14 @@ def _write(path: str, run: Extracted, source: str) -> None:
         raise ProgramError(f"{path}: cannot write the file: {error.strerror or error}") from None
 
 
-def _level(name: str) -> Literal["mvrc", "si"]:
-    return "mvrc" if name == "mvrc" else "si"
+def _level(name: str) -> LevelName:
+    return next(level for level in _LEVELS if level == name)
+
+
+def _sql(level: LevelName) -> str:
+    from isolang.foresee.service import SQL
+
+    return SQL[level]
 
 
 def _counterexample(
@@ -513,6 +541,7 @@ def _counterexample(
         certified=found.allowed.certified and found.forbidden.certified,
         accepted=found.accepted,
         locks_of_rows_refuse=found.refused_by_rows,
+        locks_of_gaps_may_refuse=found.refused_by_gaps,
         history=found.edn.decode(),
     )
 
@@ -553,7 +582,7 @@ def _text(report: RobustReport) -> Iterator[str]:
     yield f"{report.source}  {programs}{ways}"
     yield from _extent(report)
     yield ""
-    level = f"{report.at} ({_SQL[report.at]})"
+    level = f"{report.at} ({_sql(report.at)})"
     if report.standing == "robust":
         yield f"ROBUST  every execution at {level} is serializable, under these conditions:"
         yield from (f"  * {one}" for one in report.conditions)
@@ -565,11 +594,11 @@ def _text(report: RobustReport) -> Iterator[str]:
         yield from _schedule(report.counterexample)
     yield ""
     if report.table:
-        yield from table_lines(report.table, _SQL[report.at])
+        yield from table_lines(report.table, report.at)
         yield ""
     if report.counterexample is not None:
         yield from (
-            mend_lines(report.table, _SQL[report.at], report.unsafe_together)
+            mend_lines(report.table, report.at, report.unsafe_together)
             if report.table
             else _mends(report)
         )
@@ -622,7 +651,10 @@ def _other_commands(report: RobustReport) -> Iterator[str]:
     """Yield which other command answers what this one does not."""
     if not report.table or report.standing == "robust":
         return
-    profile = f"postgresql-{_SQL[report.at].lower().replace(' ', '-')}"
+    if report.at.startswith("innodb-"):
+        yield "Here, no value or condition of the application was considered."
+        return
+    profile = f"postgresql-{_sql(report.at).lower().replace(' ', '-')}"
     yield "Here, no value or condition of the application was considered. On a database,"
     yield f"`isocheck predict {report.source} --at {profile} --play APP`"
     yield "plays what this run could have done; `isocheck court` plays two calls in all schedules."
@@ -652,7 +684,12 @@ def _schedule(found: RobustCounterexample) -> Iterator[str]:
     if found.locks_of_rows_refuse:
         yield (
             "  two of these transactions write different columns of one row at the same "
-            "time; a database that locks rows, such as PostgreSQL, prevents this"
+            "time; a database that locks rows, such as PostgreSQL or InnoDB, prevents this"
+        )
+    if found.locks_of_gaps_may_refuse:
+        yield (
+            "  InnoDB may prevent this: the first transaction has locked gaps in a table that "
+            "another one writes to"
         )
 
 

@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from isolang.foresee.service import RunDecision
     from isolang.foresee.split import Counterexample, RanStatement
 
-LevelName: TypeAlias = Literal["mvrc", "si", "ssi"]
+LevelName: TypeAlias = Literal[
+    "mvrc",
+    "si",
+    "ssi",
+    "innodb-read-committed",
+    "innodb-repeatable-read",
+    "innodb-snapshot",
+    "innodb-serializable",
+]
 ChangeName: TypeAlias = Literal[
     "one statement", "lock", "unique index", "lock parent", "advisory lock", "serializable"
 ]
@@ -133,10 +141,11 @@ def transaction_names(execution: Counterexample, titles: Mapping[str, str]) -> l
     ]
 
 
-def table_lines(programs: Sequence[RobustProgram], sql: str) -> Iterator[str]:
-    """Yield a table of the programs. ``sql`` is the level of the report."""
+def table_lines(programs: Sequence[RobustProgram], at: LevelName) -> Iterator[str]:
+    """Yield a table of the programs. ``at`` is the level of the report."""
     from isolang.foresee.service import SQL
 
+    sql = SQL[at]
     rows = [["program", "lowest level", f"at {sql}, it overlooks", "by", ""]]
     for program in programs:
         unsafe = program.standing == "not robust"
@@ -153,14 +162,19 @@ def table_lines(programs: Sequence[RobustProgram], sql: str) -> Iterator[str]:
 
 
 def mend_lines(
-    programs: Sequence[RobustProgram], sql: str, together: tuple[str, ...] | None
+    programs: Sequence[RobustProgram], at: LevelName, together: tuple[str, ...] | None
 ) -> Iterator[str]:
     """Yield the mends of the programs that are not safe.
 
     Args:
+        at: the level of the report.
         together: the programs that are not safe if the first mend of each program is applied;
             ``None`` if this is not known.
     """
+    from isolang.foresee.schedules import is_innodb
+    from isolang.foresee.service import SQL
+
+    sql, code = SQL[at], "1062" if is_innodb(at) else "23505"
     unsafe = [program for program in programs if program.standing == "not robust"]
     yield f"Mends, each decided again: with it, the program is safe at {sql}"
     for program in unsafe:
@@ -173,7 +187,7 @@ def mend_lines(
                 lead = f"{number}." if index == 0 else "  "
                 others = [name for name in change.programs if name != program.program]
                 of = f", in {', '.join((program.program, *others))}" if others else ""
-                yield f"    {lead} {_TITLES[change.kind]}{of}"
+                yield f"    {lead} {_TITLES[change.kind].replace('23505', code)}{of}"
                 yield f"         {change.sql}"
     if together == () and all(program.mends for program in unsafe):
         yield ""

@@ -28,7 +28,14 @@ from isolang.jobs.child import Children
 from isolang.jobs.contest import ContestEntry, run
 from isolang.jobs.routes import load_route
 from isolang.limits import Deadline
-from isolang.options import OUTPUT, Options, OutputOptions, ReadOptions
+from isolang.options import (
+    LIMITS,
+    LONGEST,
+    OUTPUT,
+    Options,
+    OutputOptions,
+    ReadOptions,
+)
 from isolang.output.contest import ContestRow
 from isolang.output.records import EXIT_INPUT, EXIT_REJECTED, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, escaped_record, print_data, print_lines, warn
@@ -39,17 +46,26 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = ContestRow.__struct_fields__
 _SHOWN: Final = (
-    "encoding", "solver", "pruned", "verdict", "seconds", "prune", "encode", "solve", "variables",
-    "clauses", "edges", "conflicts", "MB",
+    "encoding", "solver", "pruned", "verdict", "CPU", "spread", "seconds", "prune", "encode",
+    "solve", "variables", "clauses", "edges", "conflicts", "MB",
 )  # fmt: skip
-_WIDE: Final = 132  # the minimum width of the table, because wrapped rows would be unreadable
+_WIDE: Final = 150  # the minimum width of the table, because wrapped rows would be unreadable
+_TIMEOUT: Final = About(
+    "Limit of processor time for each run, in seconds, from the pre-pass to the answer.", "S",
+    LIMITS, bounds=(0, LONGEST), above=True,
+)  # fmt: skip
 
 
 def solvers(
     *,
     histories: HistoryPaths,
     spec: OneSpec,
-    options: Annotated[Options, SelectedOptions("memory", "seed", timeout=60.0)],
+    options: Annotated[
+        Options,
+        SelectedOptions(
+            "memory", "seed", about={"timeout": _TIMEOUT}, timeout=60.0
+        ),
+    ],
     reading: ReadOptions,
     output: Annotated[
         OutputOptions,
@@ -82,15 +98,15 @@ def solvers(
         int,
         typer.Option(
             "--repeat", metavar="N", parser=choices.number(int, 1, 10_000),
-            help="Run each pair N times, and report the median.",
+            help="Run each pair N times, and report the median, and the spread of the others.",
         ),
     ] = 1,
     total: Annotated[
         float | None,
         typer.Option(
             "--total", metavar="TIME", parser=choices.duration, show_default=False,
-            help="Time limit for all runs together; the verdict of each pair that does not run is "
-            "unknown.",
+            help="Time limit for all runs together, on the clock. Each run may take an equal share "
+            "of what is left.",
         ),
     ] = None,
     plugin: Plugins = [],  # noqa: B006
@@ -107,8 +123,9 @@ def solvers(
     children = Children()
     shown = _Shown(output.form, len(histories) * len(pairs))
     deadline = Deadline(total)
+    left = len(histories) * len(pairs)
     try:
-        with Bar(len(histories) * len(pairs), total) as bar:
+        with Bar(left, total) as bar:
             for history in histories:
                 of_history: list[ContestRow] = []
                 for pair in pairs:
@@ -120,8 +137,9 @@ def solvers(
                         options=options,
                         reading=reading,
                     )
-                    bar.phase(str(pair))
-                    of_history.append(_median_run(deadline, children, entry, repeat))
+                    runs = _runs(_share(deadline, left), children, entry, repeat, bar)
+                    of_history.append(_middle(runs) if runs else _not_run(entry))
+                    left -= 1
                     bar.step()
                     bar.pause()
                     shown.add(of_history[-1], ran=True)
@@ -218,27 +236,35 @@ def _chosen_pairs(
     return pairs, missing
 
 
-def _median_run(
-    deadline: Deadline, children: Children, entry: ContestEntry, repeat: int
-) -> ContestRow:
-    """Run a pair several times, and return the run with the median time.
+def _share(deadline: Deadline, left: int) -> Deadline | None:
+    """Return an equal share of the time for the pairs that have not run; ``None`` if it is over.
 
-    If the time limit for all runs is reached, the pair runs fewer times. If it does not run at all,
-    the verdict in the row is unknown.
+    So the histories that come last, which are often the largest, have as much of it as the first.
     """
+    try:
+        remaining = deadline.remaining()
+    except TimeoutError:
+        return None
+    return Deadline(None if remaining is None else remaining / left)
+
+
+def _runs(
+    share: Deadline | None, children: Children, entry: ContestEntry, repeat: int, bar: Bar
+) -> list[ContestRow]:
+    """Run a pair several times, or as often as its share of the time allows."""
     runs: list[ContestRow] = []
-    timeout = entry.options.timeout
-    while len(runs) < repeat:
+    name = f"{Path(entry.history).name}: {entry.pair}"
+    while share is not None and len(runs) < repeat:
+        bar.phase(f"{name}, run {len(runs) + 1} of {repeat}" if repeat > 1 else name)
         try:
-            remaining = deadline.remaining()
+            rest = share.remaining()
         except TimeoutError:
             break
-        if remaining is not None:
-            limit = remaining if timeout is None else min(timeout, remaining)
-            entry = replace(entry, options=replace(entry.options, timeout=limit))
-        runs.append(run(children, entry))
-    if runs:
-        return _middle(runs)
+        runs.append(run(children, replace(entry, share=rest)))
+    return runs
+
+
+def _not_run(entry: ContestEntry) -> ContestRow:
     return ContestRow(
         history=entry.history, spec=entry.spec, encoding=entry.pair.encoding,
         solver=entry.pair.solver, prune_stage=entry.pair.prune, verdict="unknown",
@@ -247,12 +273,14 @@ def _median_run(
 
 
 def _middle(runs: Sequence[ContestRow]) -> ContestRow:
-    """Return the run with the median time, or the first run if any run has no time."""
-    totals = [run.total for run in runs if run.total is not None]
-    if len(totals) < len(runs):
-        return runs[0]
-    middle = statistics.median_low(totals)
-    return next(run for run in runs if run.total == middle)
+    """Return the run with the median processor time, or the first without any, with the spread."""
+    times = [run.cpu for run in runs if run.cpu is not None]
+    spread = {"cpu_low": min(times, default=None), "cpu_high": max(times, default=None)}
+    failed = next((run for run in runs if run.cpu is None), None)
+    if failed is not None:
+        return replace(failed, runs=len(runs), **spread)
+    middle = statistics.median_low(times)
+    return replace(next(run for run in runs if run.cpu == middle), runs=len(runs), **spread)
 
 
 # --- output ---
@@ -284,7 +312,7 @@ class _Shown:
         elif ran:
             self._ended += 1
             pair = "/".join(filter(None, (row.encoding, row.solver, row.prune_stage)))
-            took = "" if row.total is None else f", {row.total:.2f} s"
+            took = "" if row.cpu is None else f", {row.cpu:.2f} s"
             warn(escaped(f"{self._ended}/{self._total}  {pair}: {row.verdict}{took}"))
 
     def end(self, rows: Sequence[ContestRow]) -> None:
@@ -305,12 +333,14 @@ def _table(rows: Sequence[ContestRow]) -> None:
         table = Grid(space=1, right=frozenset(range(4, len(_SHOWN))))
         table.add(*(Styled(name, "bold") for name in _SHOWN))
         of_history = [row for row in rows if row.history == history]
-        for row in sorted(of_history, key=lambda r: (r.total is None, r.total or 0.0)):
+        for row in sorted(of_history, key=lambda r: (r.cpu is None, r.cpu or 0.0)):
             table.add(
                 row.encoding,
                 row.solver,
                 row.prune_stage or "",
                 row.verdict,
+                _number(row.cpu, 3),
+                _spread(row),
                 *(_number(x, 3) for x in (row.total, row.prune, row.encode, row.solve)),
                 *(_number(x, 0) for x in (row.variables, row.clauses, row.edges, row.conflicts)),
                 _number(row.peak_mb, 0),
@@ -322,6 +352,13 @@ def _table(rows: Sequence[ContestRow]) -> None:
                 pair = "/".join(filter(None, (row.encoding, row.solver, row.prune_stage)))
                 print_lines(escaped(f"{pair}: {row.verdict}: {row.detail}"))
         print_lines("")
+
+
+def _spread(row: ContestRow) -> str:
+    """Return the least and the most processor time of several runs."""
+    if row.runs < 2 or row.cpu_low is None or row.cpu_high is None:
+        return ""
+    return f"{row.cpu_low:.3f}-{row.cpu_high:.3f}"
 
 
 def _number(value: Any, digits: int) -> str:

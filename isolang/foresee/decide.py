@@ -15,8 +15,8 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from isolang.errors import UnsupportedError
-from isolang.foresee.robust import candidates, robust
-from isolang.foresee.schedules import LEVELS, MOST_STEPS, Level, SearchBudget, SplitSchedule
+from isolang.foresee.robust import candidates, reduced_at, robust
+from isolang.foresee.schedules import MOST_STEPS, Level, SearchBudget, SplitSchedule, levels_of
 from isolang.foresee.split import Counterexample, counterexample
 from isolang.foresee.templates import Templates
 
@@ -94,10 +94,10 @@ def decide(
     ('not robust', ('P(c1, c2)', 'P(c2, c1)'), True)
     """
     against, tried = "ser" if sessions else "pl-3", 0
-    refused_by_rows: Counterexample | None = None
+    refused: Counterexample | None = None
     gave_up = ""
     try:
-        reduced = reduced or templates.reduced()
+        reduced = reduced or reduced_at(templates, levels)
         if robust(reduced, levels, sessions=sessions, budget=SearchBudget(work), split=split):
             return Decision(standing="robust")
         budget = SearchBudget(work)
@@ -105,13 +105,13 @@ def decide(
         for candidate in itertools.islice(_plainest_first(every), most):
             tried += 1
             found = counterexample(templates, levels, candidate, against=against)
-            if found is not None and not found.refused_by_rows:
+            if found is not None and not (found.refused_by_rows or found.refused_by_gaps):
                 return Decision(standing="not robust", counterexample=found, tried=tried)
-            refused_by_rows = refused_by_rows or found
+            refused = refused or found
     except UnsupportedError as error:
         gave_up = str(error)
-    if refused_by_rows is not None:
-        return Decision(standing="not robust", counterexample=refused_by_rows, tried=tried)
+    if refused is not None:
+        return Decision(standing="not robust", counterexample=refused, tried=tried)
     standing: Standing = "unknown" if tried or gave_up else "robust"
     return Decision(standing=standing, tried=tried, gave_up=gave_up)
 
@@ -219,7 +219,7 @@ class _MendSearch:
         """Return a split schedule that is still possible after some reads have become updates."""
         if some not in self._candidates:
             every = candidates(
-                self._templates.promoted(some).reduced(),
+                reduced_at(self._templates.promoted(some), self._levels),
                 self._levels,
                 sessions=self._sessions,
                 budget=self._budget,
@@ -244,12 +244,13 @@ def _reads_to_promote(candidate: SplitSchedule) -> Iterator[_Read]:
 
 
 def lowest(
-    templates: Templates, *, sessions: bool = True, work: int = MOST_STEPS
+    templates: Templates, *, of: Level = "si", sessions: bool = True, work: int = MOST_STEPS
 ) -> dict[str, Level]:
     """Return the lowest level of each program such that all programs together are robust.
 
     Args:
         templates: the templates.
+        of: the levels are those of this level's database.
         sessions: whether any transaction may follow any other in its session. If false, sessions
             are ignored.
         work: the number of steps after which the search gives up.
@@ -258,10 +259,11 @@ def lowest(
         UnsupportedError: the search gave up.
     """
     budget = SearchBudget(work)
-    templates = templates.reduced()
-    levels: dict[str, Level] = dict.fromkeys(templates.programs, "ssi")
+    every = levels_of(of)
+    levels: dict[str, Level] = dict.fromkeys(templates.programs, every[-1])
+    templates = reduced_at(templates, dict.fromkeys(every, of))
     for program in templates.programs:
-        for level in LEVELS:
+        for level in every:
             changed = {**levels, program: level}
             if robust(templates, changed, sessions=sessions, budget=budget):
                 levels[program] = level

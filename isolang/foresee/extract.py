@@ -70,6 +70,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "insert": "insert",
     "delete": "delete",
 }
+_WRITES: Final = ("w", "append", "insert", "delete")
 _Test: TypeAlias = tuple[Condition | None, bool]  # of a predicate read; whether no row was found
 _LETTERS: Final[Mapping[str, str]] = {"read": "r", "write": "w", "update": "u"}
 _REQUESTED: Final[Mapping[str, Level]] = {"pl-2": "mvrc", "rc": "mvrc", "si": "si", "ser": "ssi"}
@@ -97,6 +98,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
         preparing: the number of transactions that prepared the database.
         assumptions: what the choice of the columns that identify rows, and the use of locks, adds
             to the conditions of the answer ``robust``.
+        reads_unknown: whether the run does not say for some read whether it locks.
         rolled_back: the programs that were rolled back after writes that no committed transaction
             of theirs executed; the run does not have their reads.
     """
@@ -117,6 +119,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
     finding_nothing: frozenset[tuple[str, int]] = frozenset()
     requested: Mapping[str, Level] = {}
     parents: Mapping[tuple[str, str], tuple[str, str]] = {}
+    reads_unknown: bool = False
     rows: RunRows
 
     def column(self, relation: str, position: int) -> tuple[str, str]:
@@ -216,6 +219,7 @@ def extract(
         preparing=preparing,
         assumptions=(*rows.assumptions(), *words.assumptions()),
         rolled_back=untold,
+        reads_unknown=words.reads_unknown,
         tables={words.word(table): table for table in rows.tables()},
         conditions=_conditions(branches, tests.values()),
         requested={
@@ -487,6 +491,7 @@ class _TemplateNames:
     Attributes:
         tables: the tables of the rows that statements name.
         locks: the advisory locks and locks of tables that transactions held.
+        reads_unknown: whether it is unknown which statement some read is part of.
     """
 
     locks: LocksOfRun
@@ -497,6 +502,7 @@ class _TemplateNames:
         self._present: set[object] = set()
         self._run = -1
         self.tables: set[str] = set()
+        self.reads_unknown = False
         self._locks_rows = False
 
     def begin(self, run: int) -> None:
@@ -546,6 +552,11 @@ class _TemplateNames:
         places: list[int] = []
         taken: set[str] = set()
         lasting_locks = _locks_until_end(sent)
+        writing = {
+            one.number
+            for op, one in zip(ops, sent, strict=False)
+            if one is not None and op[0] in _WRITES
+        }
         # A row inserted by a transaction that was rolled back does not exist afterwards.
         present = set(self._present) if transaction.status == "aborted" else self._present
         for number, op in enumerate(ops):
@@ -564,7 +575,13 @@ class _TemplateNames:
             if kind == "read" and not lock_of_read and number in compared:
                 lock_of_read = "version"
             places.append(number)
-            statements.append(self._statement(op, kind, lock_of_read, len(statements), parameters))
+            template = self._statement(op, kind, lock_of_read, len(statements), parameters)
+            if kind == "read":
+                of = sent[number] if number < len(sent) else None
+                self.reads_unknown |= of is None
+                locks = of is not None and (bool(of.lock) or of.number in writing)
+                template = replace(template, newest=locks)
+            statements.append(template)
         numbers = [
             statement.number if 0 <= place < len(sent) and (statement := sent[place]) else None
             for place in places

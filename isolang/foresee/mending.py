@@ -25,8 +25,15 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError, UnsupportedError
 from isolang.foresee.extract import Extracted
-from isolang.foresee.robust import candidates, partners
-from isolang.foresee.schedules import Level, SearchBudget, SplitSchedule
+from isolang.foresee.robust import candidates, partners, reduced_at
+from isolang.foresee.schedules import (
+    KEEPS_LOCKED,
+    Level,
+    SearchBudget,
+    SplitSchedule,
+    is_innodb,
+    levels_of,
+)
 from isolang.foresee.templates import Branch, Templates, TemplateStatement, reads_before_locks
 
 ChangeKind: TypeAlias = Literal[
@@ -116,6 +123,7 @@ class MendSearch:
             extract: returns the templates with a unique index.
         """
         self._run, self._of_programs, self._extract = run, levels, extract
+        self._is_innodb = any(map(is_innodb, levels.values()))
         self._sessions = sessions
         # Services with many programs get fewer steps for each, so that all of them get some mends.
         self._work = max(work // 50, work // (2 * len(run.templates.programs)))
@@ -146,8 +154,9 @@ class MendSearch:
         """
         changes = [change for mend in mends for change in mend.changes]
         self._budget = SearchBudget(MOST_SHARES * self._work)
-        templates = self._changed(self._run.templates, changes).reduced()
+        templates = self._changed(self._run.templates, changes)
         levels = self._levels(templates, changes)
+        templates = reduced_at(templates, levels)
 
         def is_safe(program: str) -> bool:
             if levels[program] == "ssi" and all(
@@ -195,9 +204,11 @@ class MendSearch:
                     kind="unique index",
                     table=table,
                     columns=columns,
-                    sql=f"CREATE UNIQUE INDEX ON {table} ({', '.join(columns)})",
+                    sql=f"ALTER TABLE {table} ADD UNIQUE ({', '.join(columns)})"
+                    if self._is_innodb
+                    else f"CREATE UNIQUE INDEX ON {table} ({', '.join(columns)})",
                 )
-        if all(key is None for key in read.keys):
+        if all(key is None for key in read.keys) and not self._is_innodb:
             yield Change(
                 kind="advisory lock",
                 programs=tuple(self._users(read.relation, None)),
@@ -218,8 +229,11 @@ class MendSearch:
                     programs=users,
                     table=table,
                     columns=(column,),
-                    sql=f"SELECT FROM {parent[0]} WHERE {parent[1]} = <{column}> FOR UPDATE",
+                    sql=f"SELECT {'1 ' * self._is_innodb}FROM {parent[0]} "
+                    f"WHERE {parent[1]} = <{column}> FOR UPDATE",
                 )
+            if self._is_innodb:
+                continue  # its named locks do not end with the transaction
             yield Change(
                 kind="advisory lock",
                 programs=users,
@@ -300,12 +314,13 @@ class MendSearch:
         Each lock is of a read that some candidate overlooks a write with, and is left out again if
         the others suffice. The second result is ``None`` if the program is then safe.
         """
+        keeps_gaps = self._of_programs[program] in KEEPS_LOCKED
         locks: dict[tuple[str, int], Change] = {}
         while (candidate := self._after(program, [*base, *locks.values()])) is not None:
             read = candidate.overlooking
             step_of_program = (program, read.step)
-            plain = read.kind == "read" and read.keyed and not read.lock
-            locks_nothing = step_of_program in self._run.finding_nothing
+            plain = read.is_plain and not read.lock and (read.keyed or keeps_gaps)
+            locks_nothing = not keeps_gaps and step_of_program in self._run.finding_nothing
             if not plain or locks_nothing or step_of_program in locks or len(locks) == MOST_LOCKS:
                 return base, read
             locks[step_of_program] = Change(
@@ -319,13 +334,16 @@ class MendSearch:
 
     def _serializable(self, program: str) -> Change:
         """Return the change that runs a program and its partners at SERIALIZABLE."""
-        others = partners(self._run.templates.reduced(), program, budget=self._budget)
-        programs = dict.fromkeys((program, *others))
-        return Change(
+        code = "1213" if self._is_innodb else "40001"
+        change = Change(
             kind="serializable",
-            programs=tuple(programs),
-            sql="SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, and retry after 40001",
+            programs=(program,),
+            sql=f"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, and retry after {code}",
         )
+        if self._is_innodb:
+            return change  # its locks keep other transactions away, at whatever level
+        others = partners(self._run.templates.reduced(), program, budget=self._budget)
+        return replace(change, programs=tuple(dict.fromkeys((program, *others))))
 
     # --- what they change ---
 
@@ -338,8 +356,9 @@ class MendSearch:
             program for one in changes if one.kind == "serializable" for program in one.programs
         }
         return {
-            program: "ssi" if program in raised else self._of_programs[program]
+            program: levels_of(level)[-1] if program in raised else level
             for program in templates.programs
+            for level in [self._of_programs[program]]
         }
 
     def _candidate(
@@ -351,7 +370,7 @@ class MendSearch:
         is_reduced: bool = False,
     ) -> SplitSchedule | None:
         every = candidates(
-            templates if is_reduced else templates.reduced(),
+            templates if is_reduced else reduced_at(templates, levels),
             levels,
             sessions=self._sessions,
             budget=self._budget,
@@ -397,7 +416,7 @@ def _keys(mend: ServiceMend) -> Iterator[tuple[str, str]]:
 
 def _with_row_locks(branch: Branch, locked: set[tuple[str, int]]) -> Branch:
     statements = tuple(
-        replace(statement, lock="update")
+        replace(statement, lock="update" if statement.keyed else "", newest=True)
         if (branch.program, statement.step) in locked
         else statement
         for statement in branch.statements

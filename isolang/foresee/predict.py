@@ -28,6 +28,7 @@ from isolang.foresee.blind_writes import OverlookRule
 from isolang.foresee.branches import Branches
 from isolang.foresee.completion import Completions
 from isolang.foresee.cores import MOST_MEMBERS, Cores
+from isolang.foresee.innodb import level_to_predict
 from isolang.foresee.monotone import require_monotone, require_no_times
 from isolang.foresee.passed import run_of
 from isolang.foresee.paths import PathBounds
@@ -101,7 +102,7 @@ def predict(
 
     Args:
         history: the recorded run, which must satisfy ``against``.
-        at: the weaker level: its name, a file, or a specification.
+        at: the weaker level: its name, a file, or a specification. ``innodb-snapshot`` is ``si``.
         against: the level that predicted histories violate.
         most: the largest number of kinds to certify and return.
         work: the budget of the search, in steps from one transaction to another.
@@ -126,7 +127,8 @@ def predict(
     >>> found[0].invalid.violation.anomaly, found[0].changed[0].operation
     ('write skew', 'r(y, 1)')
     """
-    levels = _Levels(_spec(at), _spec(against))
+    weaker = level_to_predict(at) if isinstance(at, str) else at
+    levels = _Levels(_spec(weaker), _spec(against))
     run = levels.run(history)
     search = levels.search(run, Work(work), programs or {})
     if lacking := history.lacking():

@@ -32,8 +32,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from isolang.foresee.chaining import ChainBuilder
 from isolang.foresee.schedules import (
+    KEEPS_LOCKED,
     Assignment,
     ChainedTransaction,
     Instance,
@@ -42,6 +45,7 @@ from isolang.foresee.schedules import (
     Link,
     SearchBudget,
     SplitSchedule,
+    first_updater_wins,
 )
 from isolang.foresee.templates import Branch, Templates, TemplateStatement, have_common_column
 from isolang.foresee.within import SplitTransaction, SsiRules
@@ -75,7 +79,27 @@ def candidates(
     >>> next(candidates(skew, {"P": "ssi"}), "robust")
     'robust'
     """
-    work = budget or SearchBudget()
+    mixing = {program for program, level in levels.items() if level == "innodb-repeatable-read"}
+    reading = templates.reading_after_writes(mixing) if mixing else templates
+    branches = dict(zip(map(id, reading.branches), templates.branches, strict=True))
+    for one in _candidates(
+        reading, levels, sessions=sessions, work=budget or SearchBudget(), split=split
+    ):
+        instances = [
+            Instance(branch=branches[id(instance.branch)], values=instance.values)
+            for instance in (one.split, *one.chain)
+        ]
+        yield replace(one, split=instances[0], chain=tuple(instances[1:]))
+
+
+def _candidates(
+    templates: Templates,
+    levels: Mapping[str, Level],
+    *,
+    sessions: bool,
+    work: SearchBudget,
+    split: str | None,
+) -> Iterator[SplitSchedule]:
     accesses = _by_relation(templates)
     splits = []
     for branch in templates.branches:
@@ -103,6 +127,12 @@ def robust(
     """
     every = candidates(templates, levels, sessions=sessions, budget=budget, split=split)
     return next(every, None) is None
+
+
+def reduced_at(templates: Templates, levels: Mapping[str, Level]) -> Templates:
+    """Return templates with fewer statements that are robust at these levels if these are."""
+    by_plain_reads = not KEEPS_LOCKED.isdisjoint(levels.values())
+    return templates.reduced(by_plain_reads=by_plain_reads)
 
 
 def partners(
@@ -175,8 +205,13 @@ def _splits(
     work: SearchBudget,
 ) -> Iterator[_SplitSearch]:
     """Yield each choice of T1 for a branch, with b1 and the statement that closes the cycle."""
-    at_mvrc = levels[branch.program] == "mvrc"
+    level = levels[branch.program]
+    if level == "innodb-serializable":
+        return  # no other transaction writes what T1 has read, until T1 ends
+    may_see_later = not first_updater_wins(level)
     for after, b1 in enumerate(branch.statements):
+        if level in KEEPS_LOCKED and _keeps_what_it_reads(branch, after):
+            continue
         if not any(have_common_column(b1.reads, one.writes) for _, one in accesses[b1.relation]):
             continue
         for closing, a1 in enumerate(branch.statements):
@@ -184,7 +219,10 @@ def _splits(
             again = a1.kind == "insert" and a1.relation in templates.deleted
             if not any(
                 have_common_column(one.reads, a1.writes)
-                or ((at_mvrc or again) and have_common_column(one.writes, a1.writes | a1.reads))
+                or (
+                    (may_see_later or again)
+                    and have_common_column(one.writes, a1.writes | a1.reads)
+                )
                 for _, one in accesses[a1.relation]
             ):
                 continue
@@ -192,8 +230,25 @@ def _splits(
             names = tuple(dict.fromkeys(keys))
             for values in _patterns(templates, branch, names, work):
                 first = Instance(branch=branch, values=values)
-                split = SplitTransaction(templates, levels[branch.program], first, (after, closing))
+                split = SplitTransaction(templates, level, first, (after, closing))
                 yield _SplitSearch(split, levels, names, work, accesses)
+
+
+def _keeps_what_it_reads(branch: Branch, at: int) -> bool:
+    """Return whether what a statement reads stays as it is until its transaction ends.
+
+    SOUND BECAUSE: InnoDB locks the rows that a locking statement finds, and the gaps in which
+    further ones would be. A plain read of a row that its transaction has written shows this row.
+    """
+    statement = branch.statements[at]
+    return not statement.is_plain or (
+        statement.keyed
+        and any(
+            earlier.writes
+            and (earlier.relation, earlier.keys) == (statement.relation, statement.keys)
+            for earlier in branch.statements[:at]
+        )
+    )
 
 
 def _all_at(templates: Templates, level: Level) -> dict[str, Level]:

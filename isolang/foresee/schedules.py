@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -9,10 +10,67 @@ from msgspec import Struct
 from isolang.errors import UnsupportedError
 from isolang.foresee.templates import Branch, TemplateStatement
 
-Level: TypeAlias = Literal["mvrc", "si", "ssi"]
-"""PostgreSQL's levels READ COMMITTED, REPEATABLE READ and SERIALIZABLE."""
+Level: TypeAlias = Literal[
+    "mvrc",
+    "si",
+    "ssi",
+    "innodb-read-committed",
+    "innodb-repeatable-read",
+    "innodb-snapshot",
+    "innodb-serializable",
+]
+"""A level of PostgreSQL or InnoDB. With ``innodb_snapshot_isolation``, which ``innodb-snapshot``
+stands for, REPEATABLE READ refuses to lock a row that has changed since the snapshot."""
 
 LEVELS: Final[tuple[Level, ...]] = ("mvrc", "si", "ssi")
+"""PostgreSQL's levels READ COMMITTED, REPEATABLE READ and SERIALIZABLE."""
+
+KEEPS_LOCKED: Final = frozenset[Level](("innodb-repeatable-read", "innodb-snapshot"))
+"""The levels at which plain reads see a snapshot, which the first of them takes, and all other
+statements see the newest rows. What these read does not change until their transaction ends,
+because they lock it, with the gaps between the rows."""
+
+_READS_NEWEST: Final = frozenset[Level](("mvrc", "innodb-read-committed"))
+_FIRST_UPDATER_WINS: Final = frozenset[Level](("si", "ssi", "innodb-snapshot"))
+
+
+def levels_of(level: Level) -> tuple[Level, ...]:
+    """Return the levels of the database that a level belongs to, the lowest first.
+
+    >>> levels_of("innodb-snapshot")
+    ('innodb-read-committed', 'innodb-snapshot', 'innodb-serializable')
+    """
+    if not is_innodb(level):
+        return LEVELS
+    repeatable: Level = level if level in KEEPS_LOCKED else "innodb-repeatable-read"
+    return "innodb-read-committed", repeatable, "innodb-serializable"
+
+
+def is_innodb(level: Level) -> bool:
+    """Return whether a level is one of InnoDB."""
+    return level.startswith("innodb-")
+
+
+def reads_newest(level: Level) -> bool:
+    """Return whether each statement sees what was committed before it."""
+    return level in _READS_NEWEST
+
+
+def first_updater_wins(level: Level) -> bool:
+    """Return whether a row cannot be written that has changed since the snapshot."""
+    return level in _FIRST_UPDATER_WINS
+
+
+def opens_snapshot(level: Level, statement: TemplateStatement) -> bool:
+    """Return whether a statement takes the snapshot if no earlier one of its transaction has."""
+    return statement.is_plain if level in KEEPS_LOCKED else not reads_newest(level)
+
+
+def snapshot_place(level: Level, statements: Sequence[TemplateStatement]) -> int:
+    """Return the index of the statement that takes the snapshot; their number if none does."""
+    places = (at for at, one in enumerate(statements) if opens_snapshot(level, one))
+    return next(places, len(statements))
+
 
 MOST_STEPS: Final = 200_000
 """The largest number of steps in a search for split schedules, after which it gives up."""

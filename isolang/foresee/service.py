@@ -18,7 +18,15 @@ from isolang.errors import UnsupportedError
 from isolang.explain.words import quantity
 from isolang.foresee.decide import Decision, Standing, decide
 from isolang.foresee.extract import Extracted, extract
-from isolang.foresee.schedules import LEVELS, MOST_STEPS, Level
+from isolang.foresee.robust import reduced_at
+from isolang.foresee.schedules import (
+    KEEPS_LOCKED,
+    LEVELS,
+    MOST_STEPS,
+    Level,
+    is_innodb,
+    levels_of,
+)
 from isolang.foresee.templates import Templates
 
 if TYPE_CHECKING:
@@ -30,13 +38,19 @@ SQL: Final[Mapping[Level, str]] = {
     "mvrc": "READ COMMITTED",
     "si": "REPEATABLE READ",
     "ssi": "SERIALIZABLE",
+    "innodb-read-committed": "READ COMMITTED",
+    "innodb-repeatable-read": "REPEATABLE READ",
+    "innodb-snapshot": "REPEATABLE READ with snapshot isolation",
+    "innodb-serializable": "SERIALIZABLE",
 }
 """The name of each level in SQL."""
 
+_DEFECT: Final = "docs/findings/mariadb-index-scan-misses-a-conflict.md"
+
 _NAMED: Final[Mapping[str, Level]] = {
-    **{level: level for level in LEVELS},
-    **{name.lower(): level for level, name in SQL.items()},
-    **{f"postgresql-{name.lower().replace(' ', '-')}": level for level, name in SQL.items()},
+    **{level: level for level in SQL},
+    **{SQL[level].lower(): level for level in LEVELS},
+    **{f"postgresql-{SQL[level].lower().replace(' ', '-')}": level for level in LEVELS},
 }
 
 
@@ -46,7 +60,8 @@ class ProgramLevel(Struct, frozen=True, kw_only=True):
     Attributes:
         program: the name of the program in the templates.
         level: the lowest level at which none of its transactions overlooks a write in an execution
-            that is not serializable. At ``ssi``, its partners must run at this level, too.
+            that is not serializable. At ``ssi``, its partners must run at this level, too. In
+            InnoDB, a program that is safe at READ COMMITTED may not be so at REPEATABLE READ.
         counterexamples: such an execution for each level at which there is one: each lower level,
             and perhaps SI, where locks may not suffice that do so at MVRC.
         unknown: for each other level at which the answer is not known, the reason.
@@ -156,13 +171,18 @@ def decide_runs(
     levels = levels_in_run(run, level)
     programs = tuple(
         _in_mixture(program, run.templates, levels, sessions=sessions, work=work)
-        for program in program_levels(run.templates, sessions=sessions, work=work)
+        for program in program_levels(run.templates, of=level, sessions=sessions, work=work)
     )
     at_levels = [(program, levels[program.program]) for program in programs]
     counterexamples = [program.counterexamples.get(own_level) for program, own_level in at_levels]
     reasons = [why for program, own_level in at_levels if (why := program.unknown.get(own_level))]
     if run.lacking:
         reasons.append(f"the run does not have everything that its programs do: {run.lacking}")
+    if run.reads_unknown and not KEEPS_LOCKED.isdisjoint(levels.values()):
+        reasons.append(
+            "the run does not say for each read whether its statement locks: at InnoDB's "
+            "REPEATABLE READ, locking statements see the newest rows, and plain reads a snapshot"
+        )
     shown = next(filter(None, counterexamples), None)
     reason = "" if shown is not None else next(iter(reasons), "")
     others = {
@@ -192,13 +212,17 @@ def levels_in_run(run: Extracted, level: Level) -> dict[str, Level]:
 
     A program whose transactions all requested a higher level keeps that level, if it is higher.
     """
-    lowest = min(run.requested.values(), key=LEVELS.index, default=level)
-    return {
-        program: level
-        if (own_level := run.requested.get(program, lowest)) == lowest
-        else max(level, own_level, key=LEVELS.index)
-        for program in run.templates.programs
-    }
+    lowest: Level = min(run.requested.values(), key=LEVELS.index, default="mvrc")
+
+    def level_in_run(program: str) -> Level:
+        own_level = run.requested.get(program, lowest)
+        if own_level == lowest:
+            return level
+        if is_innodb(level):  # its REPEATABLE READ is not above READ COMMITTED
+            return "innodb-serializable" if own_level == "ssi" else level
+        return max(level, own_level, key=LEVELS.index)
+
+    return {program: level_in_run(program) for program in run.templates.programs}
 
 
 def _in_mixture(
@@ -225,32 +249,36 @@ def _in_mixture(
 def program_levels(
     templates: Templates,
     *,
+    of: Level = "si",
     sessions: bool = True,
     work: int = MOST_STEPS,
 ) -> Iterator[ProgramLevel]:
     """Yield the lowest level of each program.
 
     A lock may make a program safe at MVRC and not at SI, because it leaves no version. So with
-    locks, a program that is safe at MVRC is decided at SI, too.
+    locks, a program that is safe at MVRC is decided at SI, too. InnoDB's REPEATABLE READ is always
+    decided, because there, a plain read may be older than the row that its transaction has locked.
 
     Args:
+        of: the levels are those of this level's database.
         work: the number of steps after which the search for a program and a level gives up.
     """
-    reduced = templates.reduced()
-    has_locks = any(
+    every = levels_of(of)
+    reduced = reduced_at(templates, dict.fromkeys(every, of))
+    has_locks = is_innodb(of) or any(
         statement.lock for branch in templates.branches for statement in branch.statements
     )
     for program in templates.programs:
         counterexamples: dict[Level, Counterexample] = {}
         unknown: dict[Level, str] = {}
-        lowest: Level = "ssi"
-        for level in LEVELS[:-1]:
+        lowest = every[-1]
+        for level in every[:-1]:
             levels = dict.fromkeys(templates.programs, level)
             decision = decide(
                 templates, levels, sessions=sessions, work=work, split=program, reduced=reduced
             )
             if decision.standing == "robust":
-                lowest = level if lowest == "ssi" else lowest
+                lowest = level if lowest == every[-1] else lowest
                 if not has_locks:
                     break
             elif decision.counterexample is not None:
@@ -292,7 +320,10 @@ def conditions(
     yield f"every transaction that touches these rows is an instance of {programs} of {name}"
     yield "a key is the value of a parameter or a constant; `*` may stand for any row"
     except_for = "".join(f", {title} at {SQL[other]}" for title, other in others.items())
-    yield f"all run at {SQL[level]}{except_for}, as PostgreSQL has it, on one server"
+    database = "InnoDB" if is_innodb(level) else "PostgreSQL"
+    yield f"all run at {SQL[level]}{except_for}, as {database} has it, on one server"
+    if level in KEEPS_LOCKED:
+        yield from _conditions_of_locks(templates, level)
     yield (
         "a transaction may follow any other one in its session"
         if sessions
@@ -316,6 +347,21 @@ def conditions(
         yield (
             "a write, update or delete by key finds its row "
             f"({', '.join(sorted(changing & touched))})"
+        )
+
+
+def _conditions_of_locks(templates: Templates, level: Level) -> Iterator[str]:
+    """Yield the conditions of InnoDB's REPEATABLE READ."""
+    yield (
+        "a statement that locks keeps the rows that it finds, and the gaps between them, until its "
+        "transaction ends (next-key locks)"
+    )
+    statements = [one for branch in templates.branches for one in branch.statements]
+    scans = any(not (one.keyed or one.is_plain) for one in statements)
+    if level == "innodb-snapshot" and (scans or templates.deleted):
+        yield (
+            "a statement that locks by a secondary index gets error 1020 if a row has left the "
+            f"index since the snapshot, which MariaDB 10.11 forgets ({_DEFECT})"
         )
 
 

@@ -1,21 +1,35 @@
 """Runs a split schedule on a simulated database, and certifies the resulting history.
 
-The simulation executes statements as PostgreSQL does at each level. At MVRC, a statement reads the
-versions committed before the statement. At SI and SSI, it reads those committed before the first
-statement of its transaction. A write would wait while another transaction holds the row's lock, so
-such a schedule is rejected. At SI and SSI, a row changed since the snapshot cannot be written.
+The simulation executes statements as PostgreSQL or InnoDB does at each level. At MVRC, a statement
+reads the versions committed before the statement. At SI and SSI, it reads those committed before
+the first statement of its transaction; at InnoDB's REPEATABLE READ, a plain read reads those
+committed before the first plain read, except for rows that its transaction has written, and other
+statements read the newest. A write would wait while another transaction holds the row's lock, so
+such a schedule is rejected. At SI, SSI and with InnoDB's snapshot isolation, a row changed since
+the snapshot cannot be written.
 """
 
 from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
-from isolang.foresee.schedules import Instance, KeyValue, Level, Link, SplitSchedule
+from isolang.foresee.schedules import (
+    KEEPS_LOCKED,
+    Instance,
+    KeyValue,
+    Level,
+    Link,
+    SplitSchedule,
+    first_updater_wins,
+    is_innodb,
+    opens_snapshot,
+    reads_newest,
+)
 from isolang.foresee.templates import ALL_COLUMNS, Templates, TemplateStatement
 
 if TYPE_CHECKING:
@@ -26,17 +40,25 @@ if TYPE_CHECKING:
 Row: TypeAlias = tuple[str, tuple[str, ...]]
 """A relation, and the values that identify a row in it."""
 
-SPECIFICATIONS: Final[Mapping[Level, str]] = {
-    "mvrc": "postgresql-read-committed",
-    "si": "si",
-    "ssi": "ser",
+SPECIFICATIONS: Final[Mapping[Level, Sequence[str]]] = {
+    "mvrc": ["postgresql-read-committed"],
+    "si": ["si"],
+    "ssi": ["ser"],
+    "innodb-read-committed": ["innodb-read-committed"],
+    "innodb-repeatable-read": ["innodb-repeatable-read", "pl-2"],
+    "innodb-snapshot": ["si"],
+    "innodb-serializable": ["ser"],
 }
-"""The specification that a counterexample must satisfy if all programs run at one level."""
+"""One of these specifications must hold for a counterexample if all programs run at one level.
+
+InnoDB's REPEATABLE READ has a specification of plain reads only. If others matter, the simulation
+alone says that they are possible. In a mixture of InnoDB's levels, that of T1 decides, because all
+others run alone."""
 
 MIXED: Final = "postgresql-mixed"
 """The specification that a counterexample must satisfy if programs run at different levels."""
 
-_REQUESTED: Final[Mapping[Level, str]] = {"mvrc": "pl-2", "si": "si", "ssi": "ser"}
+_REQUESTED: Final[Mapping[str, str]] = {"mvrc": "pl-2", "si": "si", "ssi": "ser"}
 _MOST_CHOICES: Final = 64
 
 
@@ -64,6 +86,8 @@ class Counterexample(Struct, frozen=True, kw_only=True):
         candidate: the split schedule that was executed.
         refused_by_rows: whether two concurrent transactions write different columns of the same
             row. Databases with row locks do not allow this.
+        refused_by_gaps: whether T1 has locked gaps between rows, and another transaction writes to
+            the same table meanwhile. InnoDB may not allow this.
     """
 
     names: tuple[str, ...]
@@ -77,6 +101,7 @@ class Counterexample(Struct, frozen=True, kw_only=True):
     accepted: tuple[str, str]
     candidate: SplitSchedule
     refused_by_rows: bool
+    refused_by_gaps: bool = False
 
 
 def counterexample(
@@ -84,7 +109,7 @@ def counterexample(
 ) -> Counterexample | None:
     """Run a candidate, and check that its history satisfies the level and is not serializable."""
     empty = _SimulatedDatabase(templates, levels, candidate, [])
-    at = MIXED if empty.mixed else SPECIFICATIONS[levels[empty.programs[0]]]
+    at = [MIXED] if empty.mixed else SPECIFICATIONS[levels[empty.programs[0]]]
     choices = empty.choices()
     for picked in itertools.islice(itertools.product(*choices), _MOST_CHOICES):
         machine = _SimulatedDatabase(templates, levels, candidate, list(picked))
@@ -93,7 +118,9 @@ def counterexample(
     return None
 
 
-def _certified(machine: _SimulatedDatabase, at: str, against: str) -> Counterexample | None:
+def _certified(
+    machine: _SimulatedDatabase, at: Sequence[str], against: str
+) -> Counterexample | None:
     from isolang.api import check, load_history
     from isolang.history.writers import write_history
     from isolang.verdict import Invalid, Valid
@@ -108,8 +135,10 @@ def _certified(machine: _SimulatedDatabase, at: str, against: str) -> Counterexa
         forbidden = check(history, against)
         if not isinstance(forbidden, Invalid):
             continue
-        allowed = check(history, at)
-        if not isinstance(allowed, Valid):
+        allowed = next(
+            (verdict for level in at if isinstance(verdict := check(history, level), Valid)), None
+        )
+        if allowed is None:
             return None
         accepted = _acceptance_sentence(allowed), _acceptance_sentence(forbidden)
         if not all(accepted):
@@ -126,6 +155,7 @@ def _certified(machine: _SimulatedDatabase, at: str, against: str) -> Counterexa
             accepted=accepted,
             candidate=machine.candidate,
             refused_by_rows=machine.shares_rows,
+            refused_by_gaps=machine.meets_gaps(),
         )
     return None
 
@@ -152,20 +182,23 @@ class _RowLocks:
     SI and SSI, a lock without a write prevents only writes, as :mod:`isolang.foresee.within` says.
     """
 
-    def __init__(self, *, at_mvrc: bool) -> None:
-        self._at_mvrc = at_mvrc
+    def __init__(self, level: Level) -> None:
+        self._level = level
         self._of_split: list[tuple[Row, TemplateStatement]] = []
         self._written: list[tuple[Row, TemplateStatement]] = []  # by the other transactions
 
     def take(self, number: int, row: Row, own: TemplateStatement) -> bool:
         """Lock a row for a transaction, and return whether no lock without a write prevents it."""
+        keeps_locked = self._level in KEEPS_LOCKED
         if number == 0:
             self._of_split.append((row, own))
-            others = [] if self._at_mvrc else self._written
+            meets_writes = first_updater_wins(self._level) or (keeps_locked and own.is_plain)
+            others = self._written if meets_writes else []
         else:
             if own.writes:
                 self._written.append((row, own))
-            others = self._of_split if self._at_mvrc or own.writes else []
+            holds = keeps_locked or reads_newest(self._level)
+            others = self._of_split if holds or own.writes else []
         return not any(
             row == other_row and own.waits_for_lock_of(other) for other_row, other in others
         )
@@ -193,7 +226,8 @@ class _SimulatedDatabase:
             for one, values in zip(self._instances, self._values, strict=True)
         )
         self.sessions = self._numbered_sessions()
-        self.mixed = len({levels[program] for program in self.programs}) > 1
+        used = {levels[program] for program in self.programs}
+        self.mixed = len(used) > 1 and not any(map(is_innodb, used))
         self.ran: list[RanStatement] = []
         self.shares_rows = False
         # For each transaction: its operations, and the version and times of each operation.
@@ -204,9 +238,11 @@ class _SimulatedDatabase:
         self._times: list[list[tuple[int, int]]] = [[] for _ in range(count)]
         self._own: list[dict[tuple[Row, str], int]] = [{} for _ in range(count)]
         self._exists: list[dict[Row, bool]] = [{} for _ in range(count)]
-        self._locks = _RowLocks(at_mvrc=self._level(0) == "mvrc")
+        self._locks = _RowLocks(self._level(0))
         self._begun: list[int | None] = [None] * count
         self._snapshot: list[int] = [0] * count
+        self._has_snapshot = [False] * count
+        self._found_when_written: list[dict[Row, int]] = [{} for _ in range(count)]
         self._committed: list[int] = [0] * count
         self._ends: list[int] = [0] * count
         self._commits = 0
@@ -297,8 +333,12 @@ class _SimulatedDatabase:
     def _execute(self, number: int, own: TemplateStatement) -> bool:
         if self._begun[number] is None:
             self._begun[number] = self._clock
+        if not self._has_snapshot[number]:
             self._snapshot[number] = self._commits
-        sees = self._commits if self._level(number) == "mvrc" else self._snapshot[number]
+            self._has_snapshot[number] = opens_snapshot(self._level(number), own)
+        sees = self._snapshot[number]
+        if self._level(number) in KEEPS_LOCKED and not own.is_plain:
+            sees = self._commits
         start, keys = self._clock + 1, self._keys(number, own)
         self._clock += 2
         arguments = f"[{', '.join(key or '*' for key in keys)}]" if keys else ""
@@ -315,6 +355,8 @@ class _SimulatedDatabase:
                 return False
             if own.lock and not own.writes and not self._locks.take(number, rows[0], own):
                 return False
+        if number and self._waits_for_scan(number, own, rows):
+            return False
         for row in rows:
             self._read(number, row, own, sees)
         if not own.writes:
@@ -327,6 +369,11 @@ class _SimulatedDatabase:
         done = all(self._write(number, row, own) for row in rows)
         self._time_operations(number, start)
         return done
+
+    def _waits_for_scan(self, number: int, own: TemplateStatement, rows: list[Row]) -> bool:
+        """Return whether a statement locks all rows that it reads, of which T1 has written one."""
+        locks_all = self._level(number) in KEEPS_LOCKED and own.reads and not own.is_plain
+        return bool(locks_all) and any(row in self._found_when_written[0] for row in rows)
 
     def _time_operations(self, number: int, start: int) -> None:
         missing = len(self._ops[number]) - len(self._times[number])
@@ -345,6 +392,8 @@ class _SimulatedDatabase:
         return self._before.setdefault(row, expected) == expected
 
     def _read(self, number: int, row: Row, own: TemplateStatement, sees: int) -> None:
+        if self._level(number) in KEEPS_LOCKED:
+            sees = max(sees, self._found_when_written[number].get(row, 0))
         for column in self._columns_accessed(own.relation, own.reads):
             item = (row, column)
             value: int | None
@@ -366,7 +415,7 @@ class _SimulatedDatabase:
                 continue
             active = self._begun[other] is not None and not self._committed[other]
             since = self._committed[other] > self._snapshot[number]
-            refused = active or (since and self._level(number) != "mvrc")
+            refused = active or (since and first_updater_wins(self._level(number)))
             if not refused or not any(one == row for one, _ in self._own[other]):
                 continue
             self.shares_rows = True
@@ -376,6 +425,7 @@ class _SimulatedDatabase:
                 gone = own.kind == "insert" and not active and row[0] in self._templates.deleted
                 if not gone:
                     return False
+        self._found_when_written[number][row] = self._commits
         for column in columns:
             self._value += 1
             self._own[number][row, column] = self._value
@@ -384,6 +434,19 @@ class _SimulatedDatabase:
         if own.kind in ("insert", "delete"):
             self._exists[number][row] = own.kind == "insert"
         return True
+
+    def meets_gaps(self) -> bool:
+        """Return whether T1 had locked gaps in a table that another transaction wrote to."""
+        before = self._instances[0].branch.statements[: self.candidate.after + 1]
+        written = {
+            own.relation
+            for instance in self._instances[1:]
+            for own in instance.branch.statements
+            if own.writes
+        }
+        return self._level(0) in KEEPS_LOCKED and any(
+            not (own.is_plain or own.keyed) and own.relation in written for own in before
+        )
 
     def _columns_accessed(self, relation: str, columns: frozenset[str]) -> list[str]:
         if ALL_COLUMNS in columns:

@@ -7,7 +7,7 @@ statement is assumed to run with any values. This is sound, because it only allo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Final, Literal, TypeAlias
 
@@ -57,6 +57,8 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
         step: the number of the statement among its program's steps, from 0. It is the same in all
             branches.
         lock: the lock that a read takes on its row. Writes always lock their rows.
+        newest: whether a read is part of a statement that locks or writes, so that InnoDB reads the
+            newest rows, even if ``lock`` is empty because no row was found or a condition selects.
         source: the statement as it was recorded: SQL, or ``file:line``; empty if unknown.
     """
 
@@ -68,7 +70,13 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
     step: int
     text: str
     lock: RowLock = ""
+    newest: bool = False
     source: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """``True`` for a read that takes no lock."""
+        return self.kind == "read" and self.lock in ("", "version") and not self.newest
 
     @property
     def keyed(self) -> bool:
@@ -190,21 +198,23 @@ class Templates(Struct, frozen=True, kw_only=True):
         )
         return replace(self, branches=branches)
 
-    def reduced(self) -> Templates:
+    def reduced(self, *, by_plain_reads: bool = False) -> Templates:
         """Return templates with fewer statements that are robust if and only if these are.
+
+        With ``by_plain_reads``, the first plain read may take the snapshot, as in InnoDB.
 
         SOUND BECAUSE: in a split schedule, each transaction conflicts with other transactions in at
         most two of its statements. The rows not named by these statements can be rows that no other
         transaction accesses, so the transaction neither waits nor conflicts on them. Therefore, a
         branch can be replaced by its parts that have the parameters of two statements and those of
-        its first statement, which takes the snapshot. Whatever such a part does in a split
+        the statement that takes the snapshot. Whatever such a part does in a split
         schedule, the whole branch can also do, with separate rows for its other statements.
         """
-        busy = self._without_idle_reads()
+        busy = self._without_idle_reads(by_plain_reads=by_plain_reads)
         found: dict[object, Branch] = {}
         spare = sum(len(one.statements) for one in busy.branches)
         for branch in busy.branches:
-            for part in _reduced_parts(branch):
+            for part in _reduced_parts(branch, by_plain_reads=by_plain_reads):
                 shape = self._shape(part)
                 if shape not in found:
                     found[shape] = part
@@ -213,11 +223,29 @@ class Templates(Struct, frozen=True, kw_only=True):
                     return busy  # a few long branches are searched faster than many short ones
         return replace(busy, branches=tuple(found.values()))
 
-    def _without_idle_reads(self) -> Templates:
+    def reading_after_writes(self, programs: Collection[str]) -> Templates:
+        """Return templates in which writes also read what plain reads of their rows show later.
+
+        SOUND BECAUSE: a plain read of a row that its transaction has written shows the columns that
+        it has not written as the write found them, which InnoDB's snapshot may not have. The read
+        stays, as it may be of another row.
+
+        Args:
+            programs: only their branches change.
+        """
+        return replace(
+            self,
+            branches=tuple(
+                _reading_after_writes(branch) if branch.program in programs else branch
+                for branch in self.branches
+            ),
+        )
+
+    def _without_idle_reads(self, *, by_plain_reads: bool) -> Templates:
         """Return templates without the reads of relations that no statement writes.
 
-        SOUND BECAUSE: such a read conflicts with nothing. A branch's first statement stays, because
-        it takes the snapshot, and so do reads that lock rows.
+        SOUND BECAUSE: such a read conflicts with nothing. The statement that takes the snapshot
+        stays, and so do reads that lock rows.
         """
         written = {
             statement.relation
@@ -233,10 +261,11 @@ class Templates(Struct, frozen=True, kw_only=True):
                     (
                         statement
                         for at, statement in enumerate(branch.statements)
-                        if at == 0 or statement.lock or statement.relation in written
+                        if at in snapshots or statement.lock or statement.relation in written
                     ),
                 )
                 for branch in self.branches
+                for snapshots in [_snapshot_places(branch, by_plain_reads=by_plain_reads)]
             ),
         )
 
@@ -252,6 +281,7 @@ class Templates(Struct, frozen=True, kw_only=True):
                 one.reads,
                 one.writes,
                 one.lock,
+                one.newest,
             )
             for one in branch.statements
         )
@@ -269,7 +299,32 @@ class Templates(Struct, frozen=True, kw_only=True):
         return replace(self, branches=branches)
 
 
-def _reduced_parts(branch: Branch) -> Iterator[Branch]:
+def _reading_after_writes(branch: Branch) -> Branch:
+    """Return a branch as :meth:`Templates.reading_after_writes` says."""
+
+    def with_reads(at: int, write: TemplateStatement) -> TemplateStatement:
+        if not write.writes or ALL_COLUMNS in write.writes:
+            return write
+        later = (
+            read.reads - write.writes
+            for read in branch.statements[at + 1 :]
+            if read.is_plain and read.relation == write.relation
+        )
+        return replace(write, reads=write.reads.union(*later))
+
+    return replace(
+        branch,
+        statements=tuple(with_reads(at, one) for at, one in enumerate(branch.statements)),
+    )
+
+
+def _snapshot_places(branch: Branch, *, by_plain_reads: bool) -> set[int]:
+    """Return the indices of the statements that may take the snapshot."""
+    plain = (at for at, one in enumerate(branch.statements) if by_plain_reads and one.is_plain)
+    return {0, next(plain, 0)}
+
+
+def _reduced_parts(branch: Branch, *, by_plain_reads: bool) -> Iterator[Branch]:
     """Yield the parts of a branch that replace it in :meth:`Templates.reduced`."""
     together = {name: frozenset([name]) for name in branch.parameters}
     for statement in branch.statements:
@@ -277,13 +332,20 @@ def _reduced_parts(branch: Branch) -> Iterator[Branch]:
         union = frozenset[str]().union(*(together[name] for name in names))
         together |= dict.fromkeys(union, union)
     every = list(dict.fromkeys(together.values()))
-    first = next((together[key] for key in branch.statements[0].keys if isinstance(key, str)), None)
-    others = [one for one in every if one != first]
+    always = frozenset[str]().union(
+        *(
+            together[key]
+            for at in _snapshot_places(branch, by_plain_reads=by_plain_reads)
+            for key in branch.statements[at].keys
+            if isinstance(key, str)
+        )
+    )
+    others = [one for one in every if not one <= always]
     if len(others) <= 2:
         yield branch
         return
     for one, other in combinations(others, 2):
-        yield _statements_with_only(branch, one | other | (first or frozenset()))
+        yield _statements_with_only(branch, one | other | always)
 
 
 def _statements_with_only(branch: Branch, names: frozenset[str]) -> Branch:
@@ -350,7 +412,9 @@ def templates(programs: Sequence[Program]) -> Templates:
             found: dict[tuple[TemplateStatement, ...], str] = {}
             for way, taken in ways:
                 statements = tuple(
-                    _statement(step, numbers[id(step)], program.parameters) for step in taken or ()
+                    statement
+                    for step in taken or ()
+                    for statement in _statements(step, numbers[id(step)], program.parameters)
                 )
                 if taken is None or not statements:
                     dropped += 1
@@ -470,6 +534,31 @@ def _paths_through(
                 f"{MOST_BRANCHES})"
             )
     return ways
+
+
+def _statements(
+    step: Step, number: int, parameters: Sequence[str]
+) -> Iterator[TemplateStatement]:
+    """Yield the statements for a step of a program.
+
+    SOUND BECAUSE: a statement that writes by a condition first finds rows, and may then wait for
+    one of them. At READ COMMITTED, it goes on with the newest version of this row only.
+
+    Args:
+        number: the number of the step in its program, from 0.
+    """
+    statement = _statement(step, number, parameters)
+    if statement.writes and not statement.keyed:
+        row = statement.text.partition("(")[2]
+        yield replace(
+            statement,
+            kind="read",
+            reads=frozenset([ALL_COLUMNS]),
+            writes=frozenset(),
+            newest=True,
+            text=f"r({row}",
+        )
+    yield statement
 
 
 def _statement(step: Step, number: int, parameters: Sequence[str]) -> TemplateStatement:

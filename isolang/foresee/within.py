@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from isolang.foresee.schedules import ChainedTransaction, Instance, KeyValue, Level, Row
+from isolang.foresee.schedules import (
+    KEEPS_LOCKED,
+    ChainedTransaction,
+    Instance,
+    KeyValue,
+    Level,
+    Row,
+    first_updater_wins,
+    reads_newest,
+    snapshot_place,
+)
 from isolang.foresee.templates import Templates, TemplateStatement, have_common_column
 
 
@@ -24,8 +34,10 @@ class SplitTransaction:
         statements = instance.branch.statements
         after, self._closing = places
         self.b1, self.a1 = statements[after], statements[self._closing]
-        # At SI and SSI, the first statement takes the snapshot, so only it must run before T2.
-        self.after = after if level == "mvrc" else 0
+        # Once a statement has taken the snapshot, all others may run after T2 … Tm.
+        self.after = after if reads_newest(level) else snapshot_place(level, statements)
+        self._keeps_locked = level in KEEPS_LOCKED
+        self._first_updater_wins = first_updater_wins(level)
         self._rows: dict[Row, list[tuple[int, TemplateStatement]]] = {}
         for number, one in enumerate(statements):
             if one.keyed:
@@ -39,7 +51,9 @@ class SplitTransaction:
             return True
         if self._closing <= self.after:
             return False
-        if self.level != "mvrc" and not self.may_insert_again(a1):
+        if self._keeps_locked and a1.is_plain:
+            return False  # it reads the snapshot
+        if self._first_updater_wins and not self.may_insert_again(a1):
             return False  # T1 neither sees nor overwrites writes after its snapshot
         return self.conflict_on_row(bm, a1)
 
@@ -83,19 +97,23 @@ class SplitTransaction:
         """Return whether a statement of T1 prevents a statement in a transaction within T1.
 
         SOUND BECAUSE: at SI and SSI, a lock without a write prevents only writes. T1 may have taken
-        its snapshot before it waited for a lock that the other transaction took and released.
+        its snapshot before it waited for a lock that the other transaction took and released. In
+        InnoDB, a statement that locks takes no snapshot, so T1 holds the locks of those before it.
         """
         if of_split.waits_for_lock_of(own):
-            if self.level == "mvrc":
-                return number <= self.after
-            return bool(own.writes)  # T1 would wait for it, or find a newer version, and abort
+            compares = self._keeps_locked and of_split.is_plain  # with what the snapshot has
+            holds = self._keeps_locked or not self._first_updater_wins
+            if holds and (number <= self.after or compares):
+                return True
+            # T1 would wait for it, or find a newer version, and abort.
+            return self._first_updater_wins and bool(own.writes)
         if not have_common_column(of_split.writes, own.writes):
             return False
         if number <= self.after:
             return True  # T1 holds the row's lock
         if of_split.kind == "insert":  # the row must not exist when T1 inserts it
             return not self.may_insert_again(of_split)
-        return self.level != "mvrc"  # T1 would find a version newer than its snapshot, and abort
+        return self._first_updater_wins  # T1 would find a newer version than its snapshot
 
     def prevents_by_condition(self, found: TemplateStatement, of_split: TemplateStatement) -> bool:
         """Return whether T1 prevents a statement with a condition from writing one of T1's rows."""

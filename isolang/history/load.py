@@ -17,12 +17,12 @@ from isolang.history.detect import Guess, detect, has_cobra_records
 from isolang.history.formats import FORMATS, WORKLOADS, find_format, list_format_names
 from isolang.history.history import History
 from isolang.history.initial import declare_numbered
-from isolang.history.not_seen import NO_END, read_unseen
+from isolang.history.not_seen import NO_END, read_unseen, rests_on_log
 from isolang.history.possible import (
     count_possible_facts,
     possible_places,
     with_possible_facts,
-    with_silent_predicate_reads,
+    with_silent_reads,
 )
 from isolang.history.readers.reading import Files, Reading, quantity
 from isolang.history.sources import HistoryInput, natural_sort_key, plain_name, read_source
@@ -104,10 +104,11 @@ def _read(source: HistoryInput, options: ReadOptions, timeout: float) -> History
     unseen = read_unseen(files[0][1], files[0][0]) if name == "edn" and files else {}
     if NO_END in unseen and NO_END not in options.allow_unseen:
         ((file, text),) = files
-        text, silenced = with_silent_predicate_reads(text)
+        from_log = rests_on_log(text)
+        text, silenced = with_silent_reads(text, only_predicates=not from_log)
         files = ((file, text),)
         if silenced:
-            number = quantity(silenced, "predicate read")
+            number = quantity(silenced, "read" if from_log else "predicate read")
             ignored += (f"{number} of a recording without an end, because no audit confirmed them",)
     lazy: dict[str, Any] = {}
     if possible and options.possible_facts == "count":

@@ -39,7 +39,8 @@ HARMLESS_KINDS: Final = frozenset({"decided", "unread"})
 """The kinds that cannot change a verdict on the recording, although other runs may differ there."""
 LACKS_FACTS: Final = (
     "the transactions in the log satisfy the level, but the log names facts that only may have "
-    "decided an answer (:perhaps), or operations that were not seen (;:unseen); hint: isocheck "
+    "decided an answer (:perhaps), the order of versions (:versions), or operations that were not "
+    "seen (;:unseen); hint: isocheck "
     "check judges the whole file"
 )
 """Why a verdict is not valid that considered only the transactions in a log."""
@@ -48,10 +49,17 @@ NOT_ENDED: Final = (
     "killed or still runs, or the file was cut); hint: isocheck check judges the whole file"
 )
 """Why a verdict on a log is not valid that is a recording without an end."""
+NOT_AUDITED: Final = (
+    "the recording has no end yet, and its audit there may leave tables out; hint: check the "
+    "file when the observer has ended"
+)
+"""Why a violation is only suspected in a recording of what a server's log says."""
 RecordingState: TypeAlias = Literal["", "open", "lost"]
 """Whether a recording in a text lacks its end so far, or for good, as another one has begun."""
 _END: Final = re.compile(rb"^;:unseen", re.MULTILINE)
 _LACKING: Final = re.compile(rb"^;:unseen(?! \{\}$)|:perhaps[\s,]*\[", re.MULTILINE)
+_ORDERED: Final = b"{:versions :ordered}"
+_VERSIONS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|, :versions \[[^"\]]*\]')
 _BEGIN: Final = UNSEEN_COMMENT.encode()
 _OBSERVED: Final = OBSERVED_FIELD.encode()
 _FIRST_MAP: Final = re.compile(
@@ -66,6 +74,30 @@ def names_lacking(lines: bytes) -> bool:
     (True, False)
     """
     return _LACKING.search(lines) is not None
+
+
+def rests_on_log(text: bytes) -> bool:
+    """Return whether a recording's writes, and their order, are those of a server's log.
+
+    The audit at its end compares them with the tables, and may leave out tables.
+
+    >>> rests_on_log(b"{:index 0, :type :invoke, :process 0, :time 0, :observed true, :f :txn}")
+    False
+    """
+    return text.startswith(_ORDERED) and any(True for _ in _begins(text))
+
+
+def without_versions(lines: bytes) -> bytes:
+    """Return lines with blanks in the place of what they state of versions.
+
+    >>> without_versions(b'{:value [[:w "a, :versions [1]" 1]], :versions [2], :f :txn}')
+    b'{:value [[:w "a, :versions [1]" 1]]               , :f :txn}'
+    """
+    if b":versions" not in lines:
+        return lines
+    return _VERSIONS.sub(
+        lambda token: token[0] if token[0][:1] == b'"' else b" " * len(token[0]), lines
+    )
 
 
 def unseen_line(phrases: Mapping[str, Collection[str]]) -> str:

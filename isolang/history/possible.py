@@ -31,6 +31,7 @@ _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[#\']?[\[{(]|[\]})]|;[^\n]*|[^\s
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _NESTED: Final = re.compile(rb":perhaps[\s,]*\[[\s,]*\[")
 _STRING_OR_PREDICATE_READ: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|\[:rp[\s,]|\[:r-not-in[\s,]')
+_STRING_OR_READ: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|\[:r(?:p|-not-in)?[\s,]')
 _SILENT_READ: Final = b"[:rp [:not :true] {}]"
 _OPENING: Final = (b"[", b"{", b"(")
 _CLOSING: Final = (b"]", b"}", b")")
@@ -106,22 +107,26 @@ def _versions(text: bytes) -> list[tuple[str, str]]:
     return [*zip(names[::2], names[1::2], strict=True)]
 
 
-def with_silent_predicate_reads(text: bytes) -> tuple[bytes, int]:
+def with_silent_reads(text: bytes, *, only_predicates: bool = True) -> tuple[bytes, int]:
     """Return the text of a recording with predicate reads that say nothing, and their number.
 
     No line and no operation changes its place.
 
-    >>> with_silent_predicate_reads(b'{:value [[:rp {:table "t" :where [:= :a 1]} {}] [:w :x 1]]}')
+    Args:
+        only_predicates: whether reads of single rows remain.
+
+    >>> with_silent_reads(b'{:value [[:rp {:table "t" :where [:= :a 1]} {}] [:w :x 1]]}')
     (b'{:value [[:rp [:not :true] {}] [:w :x 1]]}', 1)
     """
     lines = text.split(b"\n")
     silenced = 0
     for place, line in enumerate(lines):
-        if line.startswith(b";") or not (b"[:rp" in line or b"[:r-not-in" in line):
+        if line.startswith(b";") or b"[:r" not in line:
             continue
         kept: list[bytes] = []
         at = 0
-        for token in _STRING_OR_PREDICATE_READ.finditer(line):
+        pattern = _STRING_OR_PREDICATE_READ if only_predicates else _STRING_OR_READ
+        for token in pattern.finditer(line):
             begin = token.start()
             if begin >= at and not token[0].startswith(b'"'):
                 kept += (line[at:begin], _SILENT_READ)

@@ -25,14 +25,28 @@ from msgspec import Struct
 
 from isolang.output.terminal import open_streams
 
+
+class Limit(Struct, frozen=True):
+    """How much longer a child may run.
+
+    Attributes:
+        cpu: seconds of its own processor time.
+        clock: seconds on the clock.
+    """
+
+    cpu: float = float("inf")
+    clock: float = float("inf")
+
+
 #: The function that receives a message. It returns how many more seconds the child may run, or
 #: ``None`` to leave the limit unchanged.
-Receive: TypeAlias = Callable[[str, Any], float | None]
+Receive: TypeAlias = Callable[[str, Any], float | Limit | None]
 Send: TypeAlias = Callable[[str, Any], None]
 
 EXIT_MEMORY: Final = 77  # the exit status of a child without enough memory for its imports
 NO_LIMIT: Final = float("inf")
 _TICK = 3600.0  # the longest wait in seconds accepted by the operating system
+_CLOCK_TICK = 0.01  # the precision in seconds of the processor time of another process
 
 # The child imports the package from the same folder as this process. It imports no files from the
 # current folder (-P), because that folder may contain a file such as numpy.py.
@@ -150,11 +164,15 @@ class Children:
 def _listen(child: subprocess.Popen[bytes], receive: Receive, first: float) -> bool:
     """Receive messages until the child ends or its time is up; return whether the time was up."""
     assert child.stdout is not None
-    buffer, deadline = b"", time.monotonic() + first
+    buffer, deadline, cpu_limit = b"", time.monotonic() + first, NO_LIMIT
     with selectors.DefaultSelector() as selector:
         selector.register(child.stdout, selectors.EVENT_READ)
         while True:
             remaining = deadline - time.monotonic()
+            if cpu_limit != NO_LIMIT:
+                left = cpu_limit - cpu_seconds(child.pid)
+                # It cannot use this time faster, unless several threads run.
+                remaining = min(remaining, left if left <= 0 else max(left, _CLOCK_TICK))
             if remaining <= 0:
                 return True
             if not selector.select(min(remaining, _TICK)):
@@ -165,8 +183,13 @@ def _listen(child: subprocess.Popen[bytes], receive: Receive, first: float) -> b
             *lines, buffer = (buffer + chunk).split(b"\n")
             for line in lines:
                 more = receive(*json.loads(line))
-                if more is not None:
-                    deadline = time.monotonic() + more
+                if isinstance(more, Limit):
+                    deadline = time.monotonic() + more.clock
+                    cpu_limit = NO_LIMIT
+                    if more.cpu != NO_LIMIT:
+                        cpu_limit = cpu_seconds(child.pid) + more.cpu
+                elif more is not None:
+                    deadline, cpu_limit = time.monotonic() + more, NO_LIMIT
 
 
 # --- in the child ---
@@ -211,6 +234,18 @@ def _die_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def cpu_seconds(process: int) -> float:
+    """Return the processor time of a process so far.
+
+    Where the system does not say, this is the time on the clock, which is never less.
+    """
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text("ascii").rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")  # with children that ended
+    except (OSError, ValueError, UnicodeDecodeError):
+        return time.monotonic()
 
 
 def peak_megabytes(process: int) -> float | None:

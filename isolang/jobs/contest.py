@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
-from isolang.jobs.child import NO_LIMIT, Children, Send
+from isolang.jobs.child import NO_LIMIT, Children, Limit, Send
 from isolang.options import Options, ReadOptions
 from isolang.output.contest import ContestRow
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.solvers.registry import Pair
 
-_GRACE_S = 2.0  # a run is killed this many seconds after its deadline
+_MOST_WAITING = 20  # how many times its limit of processor time a run may take on the clock
 
 
 class ContestEntry(Struct, frozen=True, kw_only=True):
@@ -25,8 +26,9 @@ class ContestEntry(Struct, frozen=True, kw_only=True):
 
     Attributes:
         pair: the encoding, solver and pruning stage.
-        options: the options of the check. The timeout limits the time from the pre-pass to the
-            answer, and the memory limits the whole process.
+        options: the options of the check. The timeout limits the processor time from the pre-pass
+            to the answer, and the memory limits the whole process.
+        share: the seconds on the clock that this run may take; ``None`` for no limit.
     """
 
     history: str
@@ -35,6 +37,7 @@ class ContestEntry(Struct, frozen=True, kw_only=True):
     pair: Pair
     options: Options
     reading: ReadOptions
+    share: float | None = None
 
 
 def run(children: Children, entry: ContestEntry) -> ContestRow:
@@ -42,14 +45,20 @@ def run(children: Children, entry: ContestEntry) -> ContestRow:
     found: list[ContestRow] = []
     phase = "start"
 
-    def receive(kind: str, content: Any) -> float | None:
+    timeout = entry.options.timeout
+    clock = NO_LIMIT if timeout is None else _MOST_WAITING * timeout
+    limit = Limit(
+        cpu=NO_LIMIT if timeout is None else timeout,
+        clock=clock if entry.share is None else min(clock, entry.share),
+    )
+
+    def receive(kind: str, content: Any) -> Limit | None:
         nonlocal phase
         if kind == "result":
             found.append(convert(content, ContestRow))
-            return NO_LIMIT
+            return Limit()
         phase = content
-        limited = {"prepare": (entry.options.timeout or NO_LIMIT) + _GRACE_S, "certify": NO_LIMIT}
-        return limited.get(phase)
+        return {"prepare": limit, "certify": Limit()}.get(phase)
 
     ended = children.run(f"{__name__}:work", entry, receive, measured=True)
     if found:
@@ -83,8 +92,6 @@ def _row(entry: ContestEntry, verdict: Any, detail: str) -> ContestRow:
 
 def work(entry: ContestEntry, send: Send) -> None:
     """Run an entry in this child process, and send the row with its result to the parent."""
-    import os
-
     from isolang.errors import IsolangError, UnsupportedError
     from isolang.jobs.child import peak_megabytes
     from isolang.limits import memory_cap
@@ -118,14 +125,14 @@ def _run_pair(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
     history = read_history(entry.history, entry.reading)
     phase("prepare")
     options = Options(seed=entry.options.seed, threads=1)
-    deadline = Deadline(entry.options.timeout)
-    run = PairRun(history, entry.route, entry.pair, deadline, options, progress=phase)
+    # The parent limits the time: what others do on this machine does not count.
+    run = PairRun(history, entry.route, entry.pair, Deadline(), options, progress=phase)
     transactions = history.counts()["transactions"]
     if run.contradiction() is not None:
         return replace(_row(entry, "invalid", "by the pre-pass"), transactions=transactions)
-    start = time.perf_counter()
+    start, cpu_before = time.perf_counter(), _cpu()
     answer = run.solve()
-    total = time.perf_counter() - start
+    total, cpu = time.perf_counter() - start, _cpu() - cpu_before
     if isinstance(answer.result, Undecided):
         return replace(_row(entry, "wrong", answer.result.reason), transactions=transactions)
     verdict, detail = "invalid", "no model found"
@@ -141,7 +148,13 @@ def _run_pair(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
     if verdict == "valid" and (lacking := history.lacking()):
         detail = f"{detail}, of the operations alone: {lacking}"
     costs = _costs(dict(answer.statistics))
-    return replace(_row(entry, verdict, detail), transactions=transactions, total=total, **costs)
+    row = _row(entry, verdict, detail)
+    return replace(row, transactions=transactions, total=total, cpu=cpu, **costs)
+
+
+def _cpu() -> float:
+    """Return the processor time of this process, and of children that have ended."""
+    return time.process_time() + sum(os.times()[2:4])
 
 
 def _costs(statistics: dict[str, float]) -> dict[str, float]:

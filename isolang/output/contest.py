@@ -19,7 +19,11 @@ class ContestRow(Struct, frozen=True, kw_only=True):
         prune_stage: the stage of pruning.
         verdict: the verdict; ``wrong`` if the solver's model is not a model, or the checker
             rejected the proof.
-        total: seconds from the pre-pass to the answer; null if there was no answer.
+        total: seconds on the clock from the pre-pass to the answer; null if there was no answer.
+        cpu: seconds of processor time for the same; null if there was no answer.
+        cpu_low: the least of these in all runs of the pair on the history.
+        cpu_high: the most of these.
+        runs: the number of these runs. The row is that of the run with the median.
         prune: seconds for pruning.
         encode: seconds for encoding.
         solve: seconds for solving.
@@ -39,6 +43,10 @@ class ContestRow(Struct, frozen=True, kw_only=True):
     prune_stage: str | None = None
     verdict: Literal["valid", "invalid", "unknown", "wrong", "error", "not installed"]
     total: float | None = None
+    cpu: float | None = None
+    cpu_low: float | None = None
+    cpu_high: float | None = None
+    runs: int = 0
     prune: float | None = None
     encode: float | None = None
     solve: float | None = None

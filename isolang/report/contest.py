@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from isolang.report.picture import Picture
 
 _HEADS: Final = (
-    "history", "transactions", "encoding", "solver", "pruned", "verdict", "seconds", "prune",
-    "encode", "solve", "variables", "clauses", "edges", "conflicts", "MB", "detail",
+    "history", "transactions", "encoding", "solver", "pruned", "verdict", "CPU", "least", "most",
+    "seconds", "prune", "encode", "solve", "variables", "clauses", "edges", "conflicts", "MB",
+    "detail",
 )  # fmt: skip
-_NUMBERS: Final = frozenset((1, *range(6, 15)))
+_NUMBERS: Final = frozenset((1, *range(6, 18)))
 
 
 def html(rows: Sequence[ContestRow], picture: Picture, *, messages: Sequence[str]) -> str:
@@ -27,8 +28,9 @@ def html(rows: Sequence[ContestRow], picture: Picture, *, messages: Sequence[str
     body = (
         f"<h1>{text(spec)}: every encoding with every solver</h1>"
         f'<p class="note">{pairs} pairs on {histories} '
-        f"{'history' if histories == 1 else 'histories'}; seconds are from the pre-pass to the "
-        "answer, without reading and certifying. Click a column heading to sort by that column.</p>"
+        f"{'history' if histories == 1 else 'histories'}; CPU is the processor time from the "
+        "pre-pass to the answer, without reading and certifying: the median of the runs, the least "
+        "and the most. Click a column heading to sort by that column.</p>"
         f"{wrong}{figure(picture)}"
         f"{table(list(_HEADS), [_cells(row) for row in rows], numbers=_NUMBERS)}"
     )
@@ -46,6 +48,7 @@ def _cells(row: ContestRow) -> list[str]:
         row.solver,
         row.prune_stage or "",
         row.verdict,
+        *(number(value, 4) for value in (row.cpu, row.cpu_low, row.cpu_high)),
         *(number(value, 4) for value in (row.total, row.prune, row.encode, row.solve)),
         *(number(value) for value in (row.variables, row.clauses, row.edges, row.conflicts)),
         number(row.peak_mb),

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.not_seen import LACKS_FACTS, NOT_ENDED
+from isolang.history.not_seen import LACKS_FACTS, NOT_AUDITED, NOT_ENDED
 from isolang.verdict import NOTHING_OBSERVED, Verdict
 from isolang.watch.report import Outcome, WatchReport
 
@@ -40,10 +40,15 @@ class Ending:
     def convict(self, found: ConfirmedViolation) -> None:
         """Report a violation, or record it if the watch continues after violations.
 
+        SOUND BECAUSE: what an audit may still leave out of a recording is only suspected.
+
         If the watch continues, the values read by the accused become unknown.
         """
         if found.open_explanation:
             self.end("suspected", note=found.open_explanation, violation=found)
+            return
+        if self._parts.is_unaudited:
+            self.end("suspected", note=NOT_AUDITED, violation=found)
             return
         self.violations += 1
         if self._first is None:

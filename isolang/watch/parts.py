@@ -107,6 +107,11 @@ class Parts:
         """``True`` if a log is a recording of an application that has no end."""
         return self._stream.lacks_end
 
+    @property
+    def is_unaudited(self) -> bool:
+        """``True`` if a log is a recording that an audit has still to confirm."""
+        return self._stream.is_unaudited()
+
     def note_read_bytes(self, batch: Batch) -> None:
         """Record the bytes read for a batch, for the next part's entry."""
         for span in batch.spans:

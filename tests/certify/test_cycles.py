@@ -46,6 +46,7 @@ def may_be(facts, edges):
     return all(not has_cycle(claim.relation("ww", key)) for key in claim.keys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", quick_first(range(8), 4, rest="campaign"))
 def test_each_cycle_step_of_the_engine_holds_by_definition(part):
     """At every level of the library; and none does with an edge left out."""

@@ -144,6 +144,7 @@ def test_specs_of_users_are_certified(name):
     assert invalid > 5
 
 
+@pytest.mark.slow
 def test_the_engines_verdicts_are_certified():
     counts = run(1, 120)
     assert counts["valid"] > 300, counts

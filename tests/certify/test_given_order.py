@@ -115,6 +115,7 @@ def random_history(rng):
     return history, Witness.of(source, start, order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", quick_first(range(4), 2, rest="campaign"))
 def test_both_checkers_judge_any_choice_alike(part):
     """Words with one step of a given order, several and repeated ones; clocks may be wrong."""

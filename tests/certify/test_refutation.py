@@ -383,6 +383,7 @@ def test_at_most_one_of_a_group():
     assert rules.implies([rules.variable(group) ^ 1])
 
 
+@pytest.mark.slow
 def test_thousands_of_clauses():
     """Eight thousand clauses that hold but refute nothing; propagation stays near-linear."""
     writers = 90

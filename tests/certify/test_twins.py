@@ -232,6 +232,7 @@ def _spots(raw):
             yield from _spots(part)
 
 
+@pytest.mark.slow
 def test_mutated_refutations_that_hold_natively_hold_by_definition():
     rng = random.Random(2)
     accepted = rejected = 0
@@ -293,6 +294,7 @@ def histories(draw, lists=False):
     return history(*transactions)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=250, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )

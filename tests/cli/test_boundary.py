@@ -265,6 +265,7 @@ def test_an_import_ends_before_it_is_interrupted(tmp_path, monkeypatch):
 COMMAND = f"{sys.executable} -P -m isolang.cli.main"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "code"),
     quick_first(
@@ -294,6 +295,7 @@ def test_closed_streams(files, line, code):
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     quick_first(["-s si lost lost", "--help", "levels lost", "spec list", "schema", "generate",

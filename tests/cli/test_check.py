@@ -357,6 +357,7 @@ def test_any_spec_runs(files, capfd):
     assert "this level is decided relationally" in " ".join(run.out.split())
 
 
+@pytest.mark.slow
 def test_odd_file_names(files):
     """Names with line breaks, markup, or bytes that are no UTF-8 are names like others."""
     names = [b"a b.txt", b"[bold]x.txt", b"caf\xe9.txt", b"new\nline.txt", b"-dash.txt"]
@@ -397,6 +398,7 @@ def test_a_warning_of_a_specification_is_told_once_with_its_line(files, capfd):
     assert f"  warning        a.iso:2:1: {said}" in run.out
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_traceback(files):
     """``isocheck … | head -1`` ends quietly."""
     import subprocess
@@ -449,6 +451,7 @@ def test_copying_a_history_keeps_its_verdict(files, capfd):
     assert run_here(capfd, "-s", "si", "copy.log").code == 1
 
 
+@pytest.mark.slow
 def test_all_kinds_of_anomalies(capfd, tmp_path):
     """Cycles stand beside reads that are wrong by themselves, in text and in JSON."""
     path = tmp_path / "h.edn"

@@ -110,6 +110,7 @@ def test_statements_are_not_claimed_where_each_read_takes_another_form(capfd, tm
     assert "What was sent (each read in one of several forms: --access any):" in found.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "form"),
     quick_first(

@@ -63,6 +63,7 @@ def test_every_field_is_described():
     assert all(field.get("description") or "$ref" in str(field) for field in report.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -84,6 +85,7 @@ def test_check(files, capfd, arguments):
         satisfies("check", report)
 
 
+@pytest.mark.slow
 def test_the_schema_refuses_what_is_no_report(files, capfd):
     """It says something: a verdict by another name is none, nor is a history without one."""
     (report,) = run_here(capfd, "-s", "si", "-o", "json", "lost").reports()

@@ -180,6 +180,7 @@ def project(folder):
     return write
 
 
+@pytest.mark.slow
 def test_the_project_says_what_is_meant(project, capfd, folder, monkeypatch):
     """From inner folders, too; paths are seen from the file."""
     (folder / "specs").mkdir()

@@ -197,6 +197,7 @@ def test_a_mistake_names_the_specification(folder, capfd):
     assert "did you mean" in run.err
 
 
+@pytest.mark.slow
 def test_a_level_that_the_library_has_is_named(folder, capfd):
     (folder / "mine.iso").write_text('include "adya.iso"\nacyclic (init | wr | ww) ; rw? as c\n')
     run = run_here(capfd, "spec", "place", "mine.iso")
@@ -204,6 +205,7 @@ def test_a_level_that_the_library_has_is_named(folder, capfd):
     assert run.out.startswith("mine is si-nosession (also called si-co-nosession")
 
 
+@pytest.mark.slow
 def test_the_place_of_another_level_has_what_tells_it_from_its_neighbours(
     folder, capfd, monkeypatch
 ):

@@ -64,6 +64,7 @@ def test_a_check_that_cannot_save(capfd, tmp_path, skew, no_room, form):
         assert report["unsaved"] == report["warnings"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path(FULL).exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("form", quick_first(["text", "json", "junit", "sarif", "dot"]))
 @pytest.mark.parametrize(("level", "code"), [("ser", 1), ("si", 2)])
@@ -78,6 +79,7 @@ def test_a_check_that_cannot_print(skew, form, level, code):
     assert done.stderr == "isocheck: cannot print: No space left on device\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [[], ["-q"], ["--brief"], ["-o", "json"], ["-o", "sarif"]])
 def test_a_run_that_cannot_save(capfd, tmp_path, monkeypatch, no_room, form):
     """An accused database is accused, though there is no room for the certificate."""

@@ -69,6 +69,7 @@ def test_a_violation(tmp_path, capfd):
     assert last["seconds"] >= rounds[-1]["seconds"]
 
 
+@pytest.mark.slow
 def test_places_of_what_came_through_a_pipe():
     """They are lines of the standard input: its copy is gone when the watch has ended."""
     text = GOOD.replace("[:r :x 1]", "[:r :x 2]")

@@ -21,6 +21,7 @@ def _takes(conflicts: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_the_same_number_of_conflicts_is_enough_on_a_slow_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -228,6 +228,7 @@ def test_a_block_stands_in_a_file(block):
     assert [line for line in block.text.splitlines() if f"\n{line}" not in text] == []
 
 
+@pytest.mark.slow
 def test_the_implications_of_the_levels_page_hold():
     """Each implication has a proof."""
     pairs = []

@@ -274,6 +274,7 @@ def test_an_output_is_compared():
 # --- the words of commands ---
 
 
+@pytest.mark.slow
 def test_the_words_of_each_command_are_known():
     """Also of those that do not run here: no command and no option is misspelt."""
     wrong = {
@@ -289,6 +290,7 @@ def commands_in_prose() -> list[tuple[str, str]]:
     return [(page, span) for page, span in spans() if re.match(r"isocheck(?: |$)", span)]
 
 
+@pytest.mark.slow
 def test_the_words_of_each_command_in_the_text_are_known():
     """A command between backticks names commands and options that there are."""
     wrong = {}

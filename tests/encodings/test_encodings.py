@@ -480,6 +480,7 @@ def test_compare_says_what_goes_wrong(tmp_path, capfd):
     assert "one_variable/z3/fixpoint: unknown: memory" in run.out
 
 
+@pytest.mark.slow
 @not_ours
 def test_compare_ends_what_takes_too_long(tmp_path, capfd):
     path = tmp_path / "hard"
@@ -508,6 +509,7 @@ def test_compare_notices_disagreements():
     assert "is wrong" in text
 
 
+@pytest.mark.slow
 @not_ours
 @pytest.mark.parametrize(
     ("script", "lines"),

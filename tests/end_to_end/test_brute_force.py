@@ -49,6 +49,7 @@ def agree(levels: Levels, history: History, *, seed: int = 0) -> dict[str, str]:
     return expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", quick_first(range(SLICES), 2, rest="campaign"))
 def test_generated_histories(levels: Levels, part: int) -> None:
     """Mutated litmus histories, simulated databases and random ones."""
@@ -63,6 +64,7 @@ def test_generated_histories(levels: Levels, part: int) -> None:
         compared += 1
 
 
+@pytest.mark.slow
 def test_lists_whose_reads_contradict_each_other() -> None:
     """PL-1 judges no reads, but orders what they show, whatever else is wrong with them."""
     some, rng = Levels(("pl-1",)), random.Random(6)
@@ -90,6 +92,7 @@ def test_histories_that_separate_neighbours() -> None:
     assert [pair for pair in pairs if not separated[pair]] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", quick_first(range(313, 16_313, 4_000), rest="campaign"))
 def test_every_small_history_sampled(levels: Levels, offset: int) -> None:
     """Every 16,000th of all 536,575 histories of at most three transactions and two registers."""
@@ -97,6 +100,7 @@ def test_every_small_history_sampled(levels: Levels, offset: int) -> None:
         agree(levels, history)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=histories())
 def test_histories_that_shrink(levels: Levels, history: History) -> None:
@@ -104,6 +108,7 @@ def test_histories_that_shrink(levels: Levels, history: History) -> None:
         agree(levels, history)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=histories(times=True))
 def test_histories_with_times_that_shrink(levels: Levels, history: History) -> None:
@@ -134,6 +139,7 @@ def test_a_transaction_without_operations_on_a_cycle(levels: Levels, text: str) 
     assert check(minimal, load_spec("sser")).outcome == "invalid"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", quick_first(range(SLICES), 2, rest="campaign"))
 def test_transactions_without_operations(levels: Levels, part: int) -> None:
     """They may have times, any status, and any place in a session."""
@@ -163,6 +169,7 @@ def test_nothing_committed(levels: Levels, status: Status) -> None:
         assert "sser" in levels.applicable(history)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", quick_first([11, 12, 13], rest="campaign"))
 def test_an_initial_value_that_is_written_too(levels: Levels, seed: int) -> None:
     """T0 wrote 1: a read of 1 may be of the initial state or of a later write of 1."""

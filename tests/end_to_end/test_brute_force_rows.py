@@ -25,6 +25,7 @@ def levels() -> Levels:
     return Levels(("pl-2", "rc", "ra", "cc-vis", "mr", "psi", "pc-co", "si", "ser", "sser"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_tool_agrees_with_brute_force(levels: Levels, kind: str) -> None:
     """Every verdict is certified and the one that trying everything gives."""
@@ -42,6 +43,7 @@ def test_tool_agrees_with_brute_force(levels: Levels, kind: str) -> None:
     assert compared > 300
 
 
+@pytest.mark.slow
 def test_levels_that_predicates_tell_apart() -> None:
     """PL-2.99, as Adya says and as databases with locks on rows have it, and cursor stability."""
     levels = Levels(("pl-2", "pl-cs", "pl-2-99", "locking-repeatable-read", "pl-3"))
@@ -80,6 +82,7 @@ def _written_after_reading(rng: random.Random) -> History:
     return tuple(out)
 
 
+@pytest.mark.slow
 def test_an_item_anti_dependency_leads_to_the_next_version() -> None:
     """PL-2.99 allows a cycle through a reader that wrote the next version itself."""
     levels, spec, found = Levels(("pl-2-99",)), load_spec("pl-2-99"), Counter[str]()

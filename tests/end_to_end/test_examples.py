@@ -111,6 +111,7 @@ def test_every_case_of_elle_is_listed():
         assert (anomaly or "valid") in rows[history]
 
 
+@pytest.mark.slow
 def test_the_script():
     """examples/check.py prints what it says."""
     done = subprocess.run(

@@ -36,6 +36,7 @@ def grouped(rng: random.Random) -> History:
                 return history
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", quick_first(range(2), rest="campaign"))
 def test_strong_partition_si_by_definition(part: int) -> None:
     """Both twins accept each verdict, and the engine's other encodings give the same."""
@@ -90,6 +91,7 @@ def test_litmus(operations: str, valid: bool) -> None:
     assert verdict == ("valid" if valid else "invalid")
 
 
+@pytest.mark.slow
 def test_one_group_is_strong_si_and_one_for_each_session_is_si() -> None:
     plan = native_plan(load_spec("strong-partition-si"))
     for number in range(60):

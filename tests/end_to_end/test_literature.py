@@ -53,6 +53,7 @@ def test_each_is_decided_natively(name: str) -> None:
     assert route(load_spec(name)).kind != "relational"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LITERATURE)
 def test_by_brute_force(name: str, plans: dict[str, Route]) -> None:
     """The tool says what the definition says, on random histories and on all litmus histories."""
@@ -81,6 +82,7 @@ def test_litmus(operations: str, plans: dict[str, Route]) -> None:
     assert (by_vis == "invalid") == ("update-atomic" in forbidding)
 
 
+@pytest.mark.slow
 def test_hierarchy() -> None:
     """What satisfies a level satisfies those below it, and some history tells them apart."""
     rng = random.Random(7)

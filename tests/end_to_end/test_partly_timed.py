@@ -42,6 +42,7 @@ def drawn(number: int) -> Crossed:
     return Crossed(history, None, error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", quick_first(range(3), 2, rest="campaign"))
 def test_databases_are_judged_as_the_oracle_does(part: int) -> None:
     """Each profile and mechanism, certified; also where files alone say of the lines' clock."""

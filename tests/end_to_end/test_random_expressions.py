@@ -58,6 +58,7 @@ def compare(
     return compared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", quick_first(range(6), 4, rest="campaign"))
 def test_random_expressions(part: int) -> None:
     rng = random.Random(2_000 + part)
@@ -66,6 +67,7 @@ def test_random_expressions(part: int) -> None:
     assert not all(results), "nothing was refused"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", quick_first(range(4), 2, rest="campaign"))
 def test_random_checks_of_one_key_and_return_paths(part: int) -> None:
     rng = random.Random(3_000 + part)
@@ -83,6 +85,7 @@ def test_random_steps_between_accesses() -> None:
     assert not all(results), "nothing was refused"
 
 
+@pytest.mark.slow
 def test_random_checks_of_predicates() -> None:
     """Item and predicate dependencies are told apart, also by specifications nobody wrote."""
     rng = random.Random(5_000)

@@ -17,6 +17,7 @@ JUDGED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scope", JUDGED)
 def test_every_small_history(scope: str) -> None:
     names, step = JUDGED[scope]

@@ -49,6 +49,7 @@ def answered(history, plan, **how):
     return answer, ("refutation", answer.result.plain(), counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["ser", "si", "psi", "pc", "ra", "cc-vis", "cc-adya"])
 def test_threads_change_nothing(histories, level):
     spec = load_spec(level)
@@ -105,6 +106,7 @@ def test_side_by_side_the_first_in_turn_counts(by):
         assert answered(history, native_plan(spec), threads=threads)[1] == one, threads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 def test_side_by_side_they_are_interrupted_and_end_in_time(threads):
     history = generate(Workload(sessions=50, transactions=1500, keys=20, values=2, operations=4))

@@ -41,6 +41,7 @@ def any_tiny(draw: random.Random) -> Tiny:
     return Tiny([draw.randrange(n) for _ in range(n)], writes, reads)
 
 
+@pytest.mark.slow
 def test_the_definitions_of_the_levels_are_those_of_the_library() -> None:
     """The brute force judges random histories as ``isocheck`` does."""
     draw = random.Random(3)

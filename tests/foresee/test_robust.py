@@ -200,6 +200,11 @@ TRAPS = {
     "two inserts": ("program P(c) r(x[c]) insert(x[c])", "mvrc", True, "robust"),
     "two inserts after a delete": ("program P(c) r(x[c]) insert(x[c]) program D(c) delete(x[c])",
                                    "mvrc", True, "not robust"),
+    # What it deletes was there when it began, or is so later: PostgreSQL looks at a row again only
+    # if it had to wait for it.
+    "a condition and then its rows at RC": (
+        "program A(k) delete(x[k, *]) program B(k, c, d) where c != d w(x[k, c].n, 1)"
+        " w(x[k, d].n, 2)", "mvrc", True, "not robust"),
     "a phantom passes an update of many rows": (
         "program P() r(n) u(x[*].n, .n + 1) w(s, 1) program Q(c) r(s) insert(x[c])", "si", True,
         "not robust"),

@@ -377,6 +377,7 @@ def test_a_program_alone_decides_below_serializable() -> None:
 # --- mends ---
 
 
+@pytest.mark.slow
 def test_mends_of_the_seven_functions() -> None:
     """The smallest comes first, all are decided, and together they suffice."""
     every, unsafe = mends_of(SEVEN)

@@ -28,6 +28,7 @@ def test_what_each_step_reads_and_writes() -> None:
         ("update", "x", ("c",), ["k", "n"], ["n"]),
         ("update", "z", (), [ALL_COLUMNS], [ALL_COLUMNS]),
         ("insert", "y", ("c", 7), [], [ALL_COLUMNS]),
+        ("read", "y", ("c", None), [ALL_COLUMNS], []),  # by its condition
         ("delete", "y", ("c", None), [], [ALL_COLUMNS]),
     ]
     assert branch.parameters == ("c",)  # v names no row

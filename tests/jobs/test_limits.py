@@ -171,6 +171,7 @@ def test_a_child_that_hangs_is_ended(tmp_path, monkeypatch):
     assert report.reason == "timeout: the time limit was reached in phase prepare"
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_runs(tmp_path):
     """The same seed, the same explanation; without the times, every byte."""
     path = tmp_path / "lost.txt"

@@ -95,6 +95,7 @@ def test_malformed_text(program, texts):
         assert re.fullmatch(r"malformed: line \d+: .+", said)
 
 
+@pytest.mark.slow
 def test_the_end_of_a_text_is_needed(program, texts):
     """A proof that is cut off before its end is none."""
     about, proof, _ = texts[0]

@@ -116,6 +116,7 @@ def test_the_server_answers_an_editor(path):
     assert "let seen" in hover["contents"]["value"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", quick_first([64 * 2**20 + 1, 10**15, 10**30]))
 def test_the_server_refuses_a_message_that_no_memory_can_hold(length):
     """It says so, and does not try."""

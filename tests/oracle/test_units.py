@@ -25,6 +25,7 @@ def as_told_text(rng: random.Random) -> tuple[units.Units, str]:
             return units.as_told(history, told), units.as_text(history, told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_verdicts_on_requests_are_those_of_the_definition(seed: int) -> None:
     rng = random.Random(seed)

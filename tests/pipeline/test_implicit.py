@@ -749,6 +749,7 @@ def test_numbers_that_databases_compare_differently_keep_their_set_reads(value, 
         accepted(verdict, "ser")
 
 
+@pytest.mark.slow
 def test_small_histories_are_judged_as_the_oracle_judges_them(monkeypatch):
     """Also by both checkers, at levels of every kind, with and without a serial order first."""
     levels, asked, equal = Levels((*LEVELS, *PARTIAL[:-1])), 0, 0
@@ -1021,6 +1022,7 @@ def test_a_search_starts_from_the_order_that_few_predicate_reads_contradict(
     assert check(table_with_an_unread_phantom(size), "ser").outcome == "invalid"
 
 
+@pytest.mark.slow
 def test_a_search_keeps_the_order_that_few_predicate_reads_contradict():
     """If it may move all transactions, it takes more than a minute."""
     verdict = check(table_with_an_unread_phantom(1200), "ryw", timeout=60)

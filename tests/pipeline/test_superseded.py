@@ -172,6 +172,7 @@ def without(ops):
     return kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "level", quick_first(["ser", "si", "ra", "pl-2", "sser"], 2, rest="campaign")
 )

@@ -102,6 +102,7 @@ def test_the_lattice_has_every_level_and_where_the_history_stands():
         assert width_of(text, 11) < box.width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")]
 )

@@ -102,6 +102,7 @@ def knots_in_a_row(rng, density, distant, variables=600):
     return variables, [(u, v, x) for u, v, x in edges if u != v], clauses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("density", "distant", "first"), [(2.6, 0.02, 40), (2.8, 0.03, 0)])
 def test_distant_decisions_stay(density, distant, first):
     """With groups along the row conflicts take back what is near; without, all that came later."""

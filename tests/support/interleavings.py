@@ -8,6 +8,8 @@ snapshot. An insert requires that its row does not exist, and every other keyed 
 visible row. SSI aborts a transaction if there are two consecutive anti-dependencies between
 concurrent transactions at SSI, the last of which commits first (Cahill et al. 2008; Ports, Grittner
 2012, with their rule for read-only transactions).
+
+At InnoDB's levels, the rules follow the manuals of MySQL and MariaDB: see :class:`_InnodbMachine`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ Item = tuple[str, tuple[int, ...], str]  # a relation, the keys of a row, a colu
 class RunStatement(NamedTuple):
     """A statement of an instance: the items that it reads and writes, and its rows.
 
-    An insert creates its row, and a delete removes it.
+    An insert creates its row, and a delete removes it. ``plain`` is true of a read that takes no
+    lock.
     """
 
     kind: str
@@ -34,6 +37,7 @@ class RunStatement(NamedTuple):
     reads: frozenset[Item]
     writes: frozenset[Item]
     lock: str = ""
+    plain: bool = False
 
 
 class Instance(NamedTuple):
@@ -102,6 +106,7 @@ def instances_of_branch(
                     items(one.reads, rows),
                     items(one.writes, written),
                     one.lock,
+                    one.is_plain,
                 )
                 for written in chosen
             ]
@@ -127,8 +132,9 @@ def has_violation(
             if row[0] in deleting or ran.kind == "insert"
         }
     )
+    machine = _InnodbMachine if chosen[0].level.startswith("innodb-") else _Machine
     return any(
-        _Machine(
+        machine(
             chosen, before, {r for r, there in zip(uncertain, state, strict=True) if not there}
         ).explore()
         for state in itertools.product((True, False), repeat=len(uncertain))
@@ -175,7 +181,8 @@ class _Machine:
         ran, first = mine[self.at[one]], self.begun[one] is None
         self.tick += 1
         if first:
-            self.begun[one], self.snapshot[one] = self.tick, len(self.commits)
+            self.begun[one] = self.tick
+            self.begin(one)
             if self.may_wait_with_snapshot(one, ran) and self.explore():
                 self.begun[one] = None
                 self.tick -= 1
@@ -191,8 +198,14 @@ class _Machine:
         takes_lock = ran.lock or (ran.writes and self.has_locks)
         return bool(takes_lock) and self.chosen[number].level != "mvrc"
 
+    def begin(self, one: int) -> None:
+        self.snapshot[one] = len(self.commits)
+
     def visible(self, one: int) -> int:
         return len(self.commits) if self.chosen[one].level == "mvrc" else self.snapshot[one]
+
+    def sees(self, one: int, ran: RunStatement, item: Item) -> int:
+        return self.visible(one)
 
     def is_there(self, one: int, row, sees: int) -> bool:
         if row in self.there[one]:
@@ -230,7 +243,7 @@ class _Machine:
         seen, own, there = len(self.seen[one]), dict(self.own[one]), dict(self.there[one])
         for item in ran.reads:
             if item not in own:
-                self.seen[one].append((item, self.visible(one)))
+                self.seen[one].append((item, self.sees(one, ran, item)))
         self.own[one].update(dict.fromkeys(ran.writes, 1))
         self.locks[one].append(ran)
         if ran.kind in ("insert", "delete"):
@@ -280,6 +293,74 @@ class _Machine:
             if first and not (reads_only and self.ended[c] > self.begun[a]):
                 return True
         return False
+
+
+class _InnodbMachine(_Machine):
+    """InnoDB's rules: a statement that would wait cannot run yet, and one that fails never runs.
+
+    Statements that lock or write see the newest rows and lock them until the commit: whole rows,
+    and from REPEATABLE READ on, also those that a read by a condition does not find. Plain
+    reads see the newest rows at READ COMMITTED; at REPEATABLE READ, those committed before the
+    first plain read, and rows that the transaction has written as they are now. At SERIALIZABLE,
+    they lock. With snapshot isolation, a row that has changed since the snapshot cannot be locked.
+    """
+
+    def __init__(self, chosen, before, missing) -> None:
+        super().__init__(chosen, before, missing)
+        self.snapshot: list[int | None] = [None] * len(chosen)
+        self.written_at: list[dict] = [{} for _ in chosen]
+
+    def begin(self, one: int) -> None:
+        self.snapshot[one] = None
+
+    def may_wait_with_snapshot(self, number, ran) -> bool:
+        return False
+
+    def run(self, one: int, ran: RunStatement) -> bool:
+        wanted = self.locked_rows(one, ran)
+        for other in range(len(self.chosen)):
+            if other == one or self.begun[other] is None or other in self.commits:
+                continue
+            for held in self.locks[other]:
+                rows = self.locked_rows(other, held)
+                if any(rows[row] + wanted[row] > 2 for row in rows.keys() & wanted):
+                    return False
+        if ran.kind == "insert":
+            return not self.is_there(one, ran.rows[0], len(self.commits))
+        if not all(self.is_there(one, row, len(self.commits)) for row in ran.rows):
+            return False
+        sees = self.snapshot[one]
+        if self.chosen[one].level != "innodb-snapshot" or sees is None or ran.plain:
+            return True
+        changed = {item[:2] for other in self.commits[sees:] for item in self.own[other]}
+        return changed.isdisjoint(wanted)
+
+    def locked_rows(self, one: int, ran: RunStatement) -> dict:
+        """Return the rows that a statement locks: 1 for readers, 2 against all others."""
+        level = self.chosen[one].level
+        if ran.plain and level != "innodb-serializable":
+            return {}
+        alone = ran.kind != "read" or ran.lock == "update"
+        read = () if level == "innodb-read-committed" else {item[:2] for item in ran.reads}
+        return dict.fromkeys((*ran.rows, *read), 2 if alone else 1)
+
+    def explore_after(self, one: int, ran: RunStatement) -> bool:
+        level, before = self.chosen[one].level, self.snapshot[one]
+        written = dict(self.written_at[one])
+        now = len(self.commits)
+        if level in ("innodb-repeatable-read", "innodb-snapshot") and ran.plain and before is None:
+            self.snapshot[one] = now
+        self.written_at[one].update(dict.fromkeys(ran.rows if ran.writes else (), now))
+        found = super().explore_after(one, ran)
+        self.snapshot[one], self.written_at[one] = before, written
+        return found
+
+    def sees(self, one: int, ran: RunStatement, item: Item) -> int:
+        """Return how many of the commits a statement sees in an item."""
+        snapshot = self.snapshot[one]
+        if not ran.plain or snapshot is None:
+            return len(self.commits)
+        return max(snapshot, self.written_at[one].get(item[:2], 0))
 
 
 def must_wait(ran: RunStatement, held: RunStatement) -> bool:

@@ -15,11 +15,16 @@ from isolang.foresee.templates import (
 
 
 def random_templates(
-    rng: random.Random, *, longest: int = 3, most: int = 3, locks: bool = False
+    rng: random.Random,
+    *,
+    longest: int = 3,
+    most: int = 3,
+    locks: bool = False,
+    scans_lock: bool = False,
 ) -> Templates:
     """Return templates with all kinds of statements, in which conflicts are likely.
 
-    With ``locks``, some reads lock their rows.
+    With ``locks``, some reads lock their rows; with ``scans_lock``, some reads by a condition do.
     """
     rich = rng.random() < 0.5  # inserts, deletes, conditions, columns
     relations = ["x", "y"][: rng.choice([1, 1, 2])]
@@ -56,6 +61,7 @@ def random_templates(
                     step=step,
                     text=f"{kind} {step}",
                     lock=_lock(rng) if locks and kind == "read" and keys != (None,) else "",
+                    newest=scans_lock and kind == "read" and keys == (None,) and rng.random() < 0.5,
                 )
             )
         used = {key for one in statements for key in one.keys if isinstance(key, str)}
@@ -81,7 +87,8 @@ def template_lines(templates: Templates) -> list[str]:
     return [
         f"{branch.program}({', '.join(branch.parameters)}) {sorted(branch.different)}: "
         + " ".join(
-            f"{one.kind}{one.lock and ' for '}{one.lock} {one.relation}{list(one.keys)}"
+            f"{one.kind}{one.lock and ' for '}{one.lock}{' locking' * one.newest}"
+            f" {one.relation}{list(one.keys)}"
             f"{sorted(one.reads)}{sorted(one.writes)}"
             for one in branch.statements
         )

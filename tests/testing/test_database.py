@@ -73,6 +73,7 @@ def test_waiting_is_seen():
     assert [one.outcome for one in database.played] == ["committed", "committed"]
 
 
+@pytest.mark.slow
 def test_every_drawn_interleaving_is_complete():
     """Each step of each transaction stands in the schedule once."""
 

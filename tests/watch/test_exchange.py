@@ -119,6 +119,7 @@ def test_a_deleted_key_may_have_been_written_last(tmp_path):
     assert sorted(one.total("exchanged") for one in found) == [0, 1]
 
 
+@pytest.mark.slow
 def test_several_keys_of_several_parts_are_exchanged_in_one_round(tmp_path):
     """One transaction reads them all."""
     text = "".join(
@@ -288,6 +289,7 @@ def blind(transactions: int, *, lists: bool = False):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lists", [False, True])
 def test_blind_writes_of_many_keys_put_no_cut_back(tmp_path, lists):
     """No round puts a cut back, so that a round costs the same however long the watch runs."""

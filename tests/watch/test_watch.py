@@ -284,6 +284,7 @@ def resumed(path: Path, level: str, folder: Path, **options: object) -> Watch:
     return watch
 
 
+@pytest.mark.slow
 def test_a_chain_of_another_watch_is_not_gone_on_with(chain):
     """Another level, or a watch that has ended."""
     path, folder = chain

@@ -42,7 +42,7 @@ class BlockReads:
         self._rests: dict[tuple[str, str], tuple[NamedTable, tuple[Any, ...]]] = {}
 
     def is_kept(self, label: str, number: str) -> bool:
-        """Return whether a row is from before the observation, and no transaction has replaced it."""
+        """Return whether a row is from before the observation, and still there."""
         table, key = self._rests[label, number]
         return label not in self._reads.doubtful and table.is_kept(key)
 

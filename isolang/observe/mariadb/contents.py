@@ -136,7 +136,7 @@ class NamedTable:
         }
 
     def is_kept(self, key: tuple[Any, ...]) -> bool:
-        """Return whether a row is from before the observation, and no transaction has replaced it."""
+        """Return whether a row is from before the observation, and still there."""
         settled = self._settled.get(self.key(key))
         return settled is not None and settled.number == 0 and not self._versions.get(self.key(key))
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
@@ -26,7 +28,10 @@ from isolang.run.record.lines import ORDERED_LINE
 
 _LEVELS: Final = {"serializable": "ser", "read committed": "pl-2", "read uncommitted": "pl-1"}
 _WORDS: Final = ("r", "w", "insert", "delete", "r-not-in")
-_HEAD: Final = 120  # the beginning of a line, which says what it is about
+_LINE: Final = re.compile(
+    r"\{:index \d+, :type :(?P<kind>\w+), :process (?P<process>\d+), :time (?P<time>\d+), "
+    rf"(?:{OBSERVED_FIELD}, )?:f :(?P<f>\w+), "
+)
 _END: Final = 1 << 62
 
 
@@ -60,6 +65,7 @@ class GrowingHistory:
         self._line, self._is_first = count(), True
         self._events: list[_Event] = []
         self._rests = False  # whether possible facts rest on versions
+        self._unobserved = array("q")  # the processes of transactions that nobody saw
         self.written = 0
 
     def write_initial(self, initial: Sequence[tuple[str, str]]) -> None:
@@ -67,27 +73,23 @@ class GrowingHistory:
         process, rows = self._recording.process(), TAB.join(text for _, text in initial)
         for kind in ("invoke", "ok") if rows else ():
             self._write(_Event(-1, process, kind, 0, f"{{{rows}}}"), "init")
-        self._file.flush()
+        if rows:  # otherwise the first line waits for the second one, as both say what the file is
+            self._file.flush()
 
     def add(self, transaction: MergedTransaction, doubtful: Collection[str]) -> None:
-        """Add a transaction.
-
-        The begin of an unobserved one is unknown, so it has no line. It has ended now.
+        """Add a transaction that was seen.
 
         Args:
             doubtful: the labels of the tables to leave out.
         """
         all_operations = [op for op in transaction.operations if op.table not in doubtful]
         operations = [op for op in all_operations if not op.perhaps]
-        if not all_operations:
-            return
+        seen = transaction.seen
         self._rests |= any(op.kept for op in all_operations)
-        value = f"[{TAB.join(op.text for op in operations)}]"
-        more, seen = _remarks(operations) + _possible_facts(all_operations), transaction.seen
-        if seen is None:
-            now, time = self._recording.ticket()
-            self._add(_Event(now, self._recording.process(), "ok", time, value, more))
+        if not all_operations or seen is None:
             return
+        value = f"[{TAB.join(op.text for op in operations)}]"
+        more = _remarks(operations) + _possible_facts(all_operations)
         writes = TAB.join(op.text for op in operations if op.writes)
         level = _LEVELS.get(seen.level, "")
         if seen.level == "repeatable read":
@@ -103,6 +105,30 @@ class GrowingHistory:
         invoked = f"[{writes}]"
         self._add(_Event(seen.begin, seen.process, "invoke", seen.began, invoked, fields))
         self._add(_Event(seen.end, seen.process, "ok", seen.ended, value, more))
+
+    def add_unobserved(
+        self,
+        transaction: MergedTransaction,
+        doubtful: Collection[str],
+        since: tuple[int, int],
+        until: tuple[int, int],
+    ) -> None:
+        """Add a transaction that nobody saw begin and end.
+
+        Until the file is complete, it begins where it was still invisible. It may have begun
+        earlier, so the complete file has its begin in front of all others.
+
+        Args:
+            since: a position and time at which it was not visible.
+            until: those at which it was visible.
+        """
+        operations = [op for op in transaction.operations if op.table not in doubtful]
+        if not operations:
+            return
+        value, process = f"[{TAB.join(op.text for op in operations)}]", self._recording.process()
+        self._unobserved.append(process)
+        self._add(_Event(since[0], process, "invoke", since[1], value))
+        self._add(_Event(until[0], process, "ok", until[1], value, _remarks(operations)))
 
     def _add(self, event: _Event) -> None:
         heappush(self._events, event)
@@ -127,7 +153,7 @@ class GrowingHistory:
         """Write the remaining events, and leave out tables of which the log was wrong.
 
         Args:
-            is_kept: whether no transaction has replaced a version of a table, by its label and number.
+            is_kept: whether no transaction has replaced a version, by its table and number.
         """
         self.write_until(_END)
         self._file.close()
@@ -135,33 +161,76 @@ class GrowingHistory:
         if self._rests:
             settle_possible_facts(self._path, is_kept, other)
             shutil.move(other, self._path)
-        if doubtful:
-            without_tables(self._path, doubtful, other)
+        if doubtful or self._unobserved:
+            complete(self._path, doubtful, frozenset(self._unobserved), other)
             shutil.move(other, self._path)
 
 
-def without_tables(path: Path, labels: Collection[str], into: Path) -> None:
-    """Write a history without the operations on some tables."""
-    keys = tuple(f"[{edn(label)} " for label in labels)
-    heads = (
-        *(f"[:{word} {key}" for word in _WORDS for key in keys),
-        *(f"[:rp {{:table {edn(label)} " for label in labels),
-    )
+def complete(path: Path, labels: Collection[str], unobserved: Collection[int], into: Path) -> None:
+    """Write a history without the operations on some tables.
 
-    def without(operations: Sequence[str]) -> list[str]:
-        return ["" if text.startswith(heads) else text for text in operations]
+    Args:
+        labels: the labels of these tables.
+        unobserved: the processes whose transactions begin in front of all others.
+    """
+    without = _Without(labels)
+    number, observed = count(), f"{OBSERVED_FIELD}, "
+    with into.open("x", encoding="utf-8") as out:
+        out.write(ORDERED_LINE.decode())
+        for head, rest in _in_order(path, unobserved):
+            is_early = head["kind"] == "invoke" and int(head["process"]) in unobserved
+            out.write(
+                f"{{:index {next(number)}, :type :{head['kind']}, :process {head['process']}, "
+                f":time {0 if is_early else head['time']}, {observed}:f :{head['f']}, "
+                f"{without.in_fields(head['kind'], rest)}"
+            )
+            observed = ""
 
-    with path.open(encoding="utf-8") as lines, into.open("x", encoding="utf-8") as out:
-        for line in lines:
-            if ":f :init, " in line[:_HEAD]:
-                head, _, rows = line.partition(":value {")
-                listed = rows.removesuffix("}}\n").split(TAB)
-                kept = [row for row in listed if not row.startswith(keys)]
-                out.write(f"{head}:value {{{TAB.join(kept)}}}}}\n")
-            elif any(key in line for key in keys) or any(head in line for head in heads):
-                out.write(changed_line(line, without, heads)[0])
-            else:
-                out.write(line)
+
+def _in_order(path: Path, unobserved: Collection[int]) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield the lines with the initial rows, then the begins of some processes, then all others.
+
+    Each is in two parts: what it is about, and its fields.
+    """
+    for phase in ("init", "begin", "other"):
+        with path.open(encoding="utf-8") as lines:
+            next(lines)
+            for line in lines:
+                head = _LINE.match(line)
+                assert head is not None
+                is_begin = head["kind"] == "invoke" and int(head["process"]) in unobserved
+                kind = "init" if head["f"] == "init" else "begin" if is_begin else "other"
+                if kind == phase:
+                    yield head, line[head.end() :]
+                elif phase == "init":
+                    break
+
+
+class _Without:
+    """Leaves the operations on some tables out of lines."""
+
+    def __init__(self, labels: Collection[str]) -> None:
+        self._keys = tuple(f"[{edn(label)} " for label in labels)
+        predicates = (f"[:rp {{:table {edn(label)} " for label in labels)
+        self._heads = (*(f"[:{word} {key}" for word in _WORDS for key in self._keys), *predicates)
+
+    def in_fields(self, kind: str, fields: str) -> str:
+        """Return the fields of a line of a kind without these operations."""
+        if not any(mark in fields for mark in (*self._keys, *self._heads)):
+            return fields
+        before, is_map, rows = fields.partition(":value {")
+        if before or not is_map:
+            kinds = f":type :{kind}, "
+            changed, _ = changed_line(f"{kinds}{fields}", self._operations, self._heads)
+            return changed.removeprefix(kinds)
+        kept = [row for row in rows.removesuffix("}}\n").split(TAB) if self._keeps(row)]
+        return f"{is_map}{TAB.join(kept)}}}}}\n"
+
+    def _keeps(self, row: str) -> bool:
+        return not row.startswith(self._keys)
+
+    def _operations(self, operations: Sequence[str]) -> list[str]:
+        return ["" if text.startswith(self._heads) else text for text in operations]
 
 
 def write_end(path: Path, tables: Iterable[NamedTable], unseen: Unseen) -> None:

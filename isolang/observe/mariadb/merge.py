@@ -90,7 +90,7 @@ class Merger:
     def applied(self, group: Group, writer: FollowedTransaction | None) -> AppliedGroup:
         """Return the writes of the log's next transaction, and remember their contents."""
         if group.ddl:
-            when = self._recording.definitions.pop(group.gtid, None)
+            when = self._recording.definitions.get(group.gtid)
             self.tables.define(group.defined, when)
         return AppliedGroup(group, [self._writes(each, writer) for each in group.statements])
 

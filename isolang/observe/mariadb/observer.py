@@ -181,11 +181,10 @@ class MariaDBObserver:
                 begun = monotonic()
         self._note_numbers()
         if self._waiting.needs_mark:
-            before, _ = self._recording.ticket()
+            before = self._recording.ticket()
             position = await asyncio.to_thread(self._marks.position)
-            after, _ = self._recording.ticket()
             if position is not None:
-                self._waiting.add_mark(LogMark(before, after, position))
+                self._waiting.add_mark(LogMark(before, self._recording.ticket(), position))
         return len(groups) >= _MANY
 
     def _doubt(self) -> None:

@@ -127,6 +127,7 @@ class Recording:
     Attributes:
         open: the transactions that have not ended, by the numbers of their connections.
         transactions: those that have ended, until the merge takes them.
+        kept: all that have ended, for a second merge; ``None`` if there will be none.
         level: the isolation level of new connections.
         first_connection: the number from which connections are counted in comments.
         rolls_back_on_timeout: whether a lock timeout rolls back the whole transaction.
@@ -142,6 +143,7 @@ class Recording:
         self.definitions: dict[str, tuple[int, int]] = {}
         self.open: dict[int, FollowedTransaction] = {}
         self.transactions: list[FollowedTransaction] = []
+        self.kept: list[FollowedTransaction] | None = None
         self.outcomes: Counter[str] = Counter()
         self.unseen = Unseen()
         self._positions, self._processes = count(), count(1)

@@ -8,9 +8,13 @@ then.
   the answers to all statements that had been sent, one of which may name it.
 * A transaction that ended before a mark read nothing, and wrote nothing, that is not in the log
   before the mark's position. So when the log was read up to there, its operations are known.
-* Lines are written up to the first event of a transaction whose operations are not known.
-* When the lines behind a mark are written, no transaction can read a version any more that had been
-  replaced in the log before the mark's position. It is forgotten.
+* An unobserved transaction became visible between the last mark that does not have it and the first
+  one that has it. Whoever read from it ended behind the first of these marks.
+* When all transactions that began before a mark are known, no transaction can read a version any
+  more that had been replaced in the log before the mark's position. It is forgotten.
+
+So lines are written up to the last mark that the log has reached, and up to the first event of a
+transaction whose operations are not known. Each writer begins in front of the ends of its readers.
 """
 
 from __future__ import annotations
@@ -39,13 +43,13 @@ class LogMark(Struct, frozen=True):
     """A moment of the proxy, and a position of the log.
 
     Attributes:
-        before: a position among the proxy's events, in front of the snapshot.
-        after: a position behind it.
+        before: the position among the proxy's events, and the time, in front of the snapshot.
+        after: those behind it.
         position: how far the log was at the snapshot.
     """
 
-    before: int
-    after: int
+    before: tuple[int, int]
+    after: tuple[int, int]
     position: LogPosition
 
 
@@ -114,8 +118,8 @@ class WaitingTransactions:
         self._marks: deque[LogMark] = deque()
         self._passed: deque[LogMark] = deque()
         self._replaced: deque[tuple[LogPosition, NamedTable, Key, int]] = deque()
-        # All that ended before the first of these positions is in the log before the second.
-        self._known, self._position = -1, LogPosition(0, "", 0)
+        # The last mark that the log has reached.
+        self._mark = LogMark((-1, 0), (-1, 0), LogPosition(0, "", 0))
         self._is_over = False
 
     @property
@@ -156,7 +160,10 @@ class WaitingTransactions:
                 continue
             _, written = self._written.pop(id(transaction), (None, []))
             for merged in self._merger.merged(transaction, written):
-                self._history.add(merged, self._merger.doubtful)
+                if merged.seen is None:
+                    self._add_unobserved(merged, (transaction.begin, transaction.began))
+                else:
+                    self._history.add(merged, self._merger.doubtful)
             self._owners.remove(transaction)
             yield
         self._ended = waiting
@@ -164,6 +171,8 @@ class WaitingTransactions:
 
     def _take_ended(self) -> None:
         ended, self._recording.transactions = self._recording.transactions, []
+        if self._recording.kept is not None:
+            self._recording.kept += ended
         for transaction in ended:
             self._owners.add(transaction)
         self._ended += ended
@@ -175,9 +184,10 @@ class WaitingTransactions:
         """
         pending = {id(each) for each in (*self._recording.open.values(), *self._ended)}
         for identity in self._written.keys() - pending:
-            for applied in self._written.pop(identity)[1]:
+            transaction, groups = self._written.pop(identity)
+            for applied in groups:
                 merged = MergedTransaction(applied.operations())
-                self._unobserved.append((applied.group.position, merged))
+                self._add_unobserved(merged, (transaction.begin, transaction.began))
 
     def _apply(self, taken: int, group: Group) -> bool:
         """Apply the log's next transaction; return whether that was possible."""
@@ -200,26 +210,40 @@ class WaitingTransactions:
         return True
 
     def _pass_marks(self, reached: LogPosition | None) -> None:
-        """Note how far the log was read, and add the unobserved transactions before a mark.
-
-        SOUND BECAUSE: they begin at an unknown time, and were visible when the mark was set.
-        """
+        """Note how far the log was read, and add the unobserved transactions up to there."""
         while self._marks and reached is not None:
-            at = self._marks[0].position
-            if at > reached or (self._groups and at >= self._groups[0][1].position):
+            mark = self._marks[0]
+            if mark.position > reached:
                 break
-            mark = self._marks.popleft()
-            self._known, self._position = mark.before, at
-            if not self._passed or self._passed[-1].position != at:
-                self._passed.append(mark)
-        while self._unobserved and (self._is_over or self._unobserved[0][0] <= self._position):
-            self._history.add(self._unobserved.popleft()[1], self._merger.doubtful)
+            if self._groups and mark.position >= self._groups[0][1].position:
+                break
+            self._marks.popleft()
+            while self._unobserved and self._unobserved[0][0] <= mark.position:
+                merged = self._unobserved.popleft()[1]
+                self._add_unobserved(merged, self._mark.before, mark.after)
+            self._passed.append(mark)
+            self._mark = mark
+        while self._unobserved and self._is_over:
+            self._add_unobserved(self._unobserved.popleft()[1], self._mark.before)
+
+    def _add_unobserved(
+        self,
+        merged: MergedTransaction,
+        since: tuple[int, int],
+        until: tuple[int, int] | None = None,
+    ) -> None:
+        """Add a transaction that became visible between two positions, or until now."""
+        until = until or self._recording.ticket()
+        self._history.add_unobserved(merged, self._merger.doubtful, since, until)
 
     def _is_known(self, transaction: FollowedTransaction) -> bool:
         """Return whether the log that was read has all that a transaction read and wrote."""
         if self._is_over:
             return True
-        if transaction.end >= self._known:
+        if transaction.end >= self._mark.before[0]:
+            return False
+        written = self._written.get(id(transaction))
+        if written is not None and written[1][-1].group.position > self._mark.position:
             return False
         now, time = self._recording.ticket()
         if any(event.is_open for event in transaction.events) and (
@@ -227,10 +251,8 @@ class WaitingTransactions:
         ):
             return False
         if transaction.outcome == "info":
-            if id(transaction) not in self._written:
+            if written is None:
                 return time - transaction.ended > _LOST_S * 1e9
-            if self._written[id(transaction)][1][-1].group.position > self._position:
-                return False
             # It committed after the connection was lost, but before the last mark.
             transaction.end, transaction.ended = now, time
         return transaction.level != "read uncommitted" or self._have_ended_since(transaction.end)
@@ -238,7 +260,7 @@ class WaitingTransactions:
     def _have_ended_since(self, position: int) -> bool:
         """Return whether all that was open at a position is in the log that was read."""
         return all(each.begin > position for each in self._recording.open.values()) and all(
-            each.begin > position or each.end < self._known for each in self._ended
+            each.begin > position or each.end < self._mark.before[0] for each in self._ended
         )
 
     def _write(self) -> None:
@@ -246,9 +268,9 @@ class WaitingTransactions:
         now, _ = self._recording.ticket()
         pending = (*self._recording.open.values(), *self._ended, *self._recording.transactions)
         first = min((transaction.begin for transaction in pending), default=now)
-        self._history.write_until(first)
+        self._history.write_until(now if self._is_over else min(first, self._mark.before[0]))
         latest: dict[tuple[int, Key], tuple[NamedTable, Key, int]] = {}
-        while self._passed and self._passed[0].after <= first:
+        while self._passed and self._passed[0].after[0] <= first:
             position = self._passed.popleft().position
             while self._replaced and self._replaced[0][0] <= position:
                 _, table, key, number = self._replaced.popleft()

@@ -210,6 +210,7 @@ class _GrowingWatch:
             return None
 
     def _look(self, size: int, *, last: bool) -> LiveVerdict:
+        from isolang.history.not_seen import NOT_AUDITED
         from isolang.verdict import Invalid
 
         watch, stream = self._begin()
@@ -229,6 +230,8 @@ class _GrowingWatch:
         if watch.report is not None:
             outcome, seen = watch.report.outcome, watch.report.seen
             verdict = watch.report.verdict
+            if outcome == "suspected" and watch.report.note == NOT_AUDITED:
+                outcome = "invalid"  # the observer says that its audit decides
         if last and watch.report is not None:
             return self._whole(watch.report)
         return LiveVerdict(

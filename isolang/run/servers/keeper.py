@@ -2,9 +2,10 @@
 
 The keeper is a separate program: ``python -S keeper.py FOLDER UID GID``. It reads requests from its
 standard input. Each request is a JSON list on one line, and begins with a word: ``run`` or
-``start`` with a command, ``kill`` (SIGKILL to the server and all its descendants), ``pause`` or
-``resume``. The response is an exit code (null if the request failed) and the output; for ``start``,
-the output is the process id. When the input ends, perhaps because the parent was killed, the keeper
+``start`` with a command, ``kill`` (SIGKILL to the server and all its descendants), ``pause``,
+``resume`` or ``status``. The response is an exit code (null if the request failed) and the output;
+for ``start``, the output is the process id, and for ``status``, it is ``ended`` if the server has
+ended by itself. When the input ends, perhaps because the parent was killed, the keeper
 stops the server and removes the folder.
 """
 
@@ -39,6 +40,8 @@ def main() -> None:
                 elif word == "start":
                     server = start(command, folder, user, group)
                     output = str(server.pid)
+                elif word == "status":
+                    output = "running" if server is None or server.poll() is None else "ended"
                 elif server is not None:
                     control(server, word)
             except OSError as error:

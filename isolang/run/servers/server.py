@@ -148,6 +148,8 @@ class Server:
             except NoDriverError:
                 raise
             except Exception as error:
+                if self._ask("status")[1] == "ended":
+                    raise TargetError(f"{self.name}: the server has ended; {self._log()}") from None
                 if time.monotonic() > until:
                     what = message_in_one_line(error)
                     msg = f"{self.name}: the server does not answer ({what}); {self._log()}"

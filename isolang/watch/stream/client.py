@@ -100,6 +100,16 @@ class LogClient:
             self._is_whole = self._file is not None and _has_ends(self._file)
         return not self._is_whole
 
+    def is_unaudited(self) -> bool:
+        """Return whether the log rests on a server's log that no audit has confirmed so far.
+
+        An audit may write the recording again without some tables, as another file.
+        """
+        state = self.follower.state
+        if not (state.rests_on_log and state.recording):
+            return False
+        return self._file is None or not (self.tail.reads(self._file) and _has_ends(self._file))
+
     @property
     def front(self) -> int | None:
         """The time that the log has reached; ``None`` before the first transaction."""

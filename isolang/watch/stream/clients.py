@@ -85,6 +85,10 @@ class LogClients:
             client.follower.state.lacks_facts = True
         return bool(lacking)
 
+    def is_unaudited(self) -> bool:
+        """Return whether an audit is still to come of a recording that rests on a server's log."""
+        return any(client.is_unaudited() for client in self)
+
     def resume(
         self, clients: Sequence[tuple[str, str, bytes, list[tuple[int, int]]]], now: float
     ) -> None:

@@ -134,7 +134,9 @@ class Log:
 
     def _follower(self, client: LogClient) -> Follower:
         state = client.follower.state
-        return client.follower.fresh_copy(clock=state.clock or "bytes")
+        follower = client.follower.fresh_copy(clock=state.clock or "bytes")
+        follower.state.rests_on_log = state.rests_on_log
+        return follower
 
     def _open(self, file: int) -> IO[bytes]:
         segment = self.segments[file]

@@ -24,7 +24,13 @@ from isolang import _native
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
 from isolang.history.initial import declare_initial
-from isolang.history.not_seen import RecordingState, names_lacking, recording_after
+from isolang.history.not_seen import (
+    RecordingState,
+    names_lacking,
+    recording_after,
+    rests_on_log,
+    without_versions,
+)
 from isolang.history.readers.reading import call_native
 from isolang.watch.stream.tail import Piece, ReachedPlace
 
@@ -103,6 +109,8 @@ class FollowState(Struct, kw_only=True):
         ahead: the :index values greater than ``next_index`` that have been read.
         lacks_facts: whether the lines name facts or operations that are in no transaction.
         recording: whether a recording of an application in the log lacks its end.
+        rests_on_log: whether such a recording has the writes of a server's log, in their order.
+            Versions cannot be followed, so they are left out.
     """
 
     reached: ReachedPlace = ReachedPlace()
@@ -130,6 +138,7 @@ class FollowState(Struct, kw_only=True):
     latest: dict[int, int] = field(default_factory=dict)
     lacks_facts: bool = False
     recording: RecordingState = ""
+    rests_on_log: bool = False
 
     def advance(self, name: str, piece: Piece, remarks: dict[str, Any], clock: str) -> None:
         """Advance the front to the latest time in a piece, and record by how much times go back.
@@ -286,6 +295,8 @@ class Follower:
         self._pieces.append(piece)  # also if the piece cannot be read
         self.state.lacks_facts = self.state.lacks_facts or names_lacking(piece.data)
         self.state.recording = recording_after(piece.data, self.state.recording)
+        if not piece.offset and rests_on_log(piece.data):
+            self.state.rests_on_log = self.state.lacks_facts = True
         if self._recorded is None:
             self._recorded = None if not (start := _first_map(piece.data)) else _is_recorded(start)
             self._decided = self._decided or bool(self._recorded)
@@ -371,10 +382,11 @@ class Follower:
         state = self.state
         same = state.reached.file == piece.file
         text = b"".join(op.text for op in state.open)
+        data = without_versions(text + piece.data) if state.rests_on_log else text + piece.data
         read: Any = _native.follow_edn
         return call_native(
             read,
-            text + piece.data if text else piece.data,
+            data,
             self._name,
             {
                 "file": piece.file,

@@ -391,6 +391,10 @@ class Tail:
             for s in self._segments
         )
 
+    def reads(self, path: Path) -> bool:
+        """Return whether a file is the one that is being read."""
+        return self._is_current(path)
+
     def _is_current(self, path: Path) -> bool:
         try:
             info = path.stat()

@@ -120,6 +120,7 @@ def with_unknown_outcomes(rng: random.Random, history: History) -> History:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", quick_first(range(3), rest="campaign"))
 def test_transactions_that_nobody_reads_from_are_tried_both_ways(seed: int) -> None:
     """Specifications to which it matters whether they took effect; and each verdict is proved."""

@@ -195,6 +195,7 @@ def compare(kind: str, e: Core, rng: random.Random, graphs: int) -> str:
     return "accepted"
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(("acyclic", "acyclic", "irreflexive")))
 def test_random_expressions_agree_with_their_definition(seed: int, kind: str) -> None:

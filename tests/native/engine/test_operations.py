@@ -85,6 +85,7 @@ def test_litmus(operations: str) -> None:
     assert found == LITMUS[operations].split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_by_the_definitions(seed: int) -> None:
     """What is said is certified and what trying everything says."""

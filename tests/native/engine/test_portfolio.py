@@ -356,6 +356,7 @@ def test_precedences_agree_with_brute_force(plans):
     assert counts["invalid", "accepted"] > 20
 
 
+@pytest.mark.slow
 def test_precedences_refute_what_other_searches_drown_in(plans):
     """A changed read among 300 transactions over two values, with a certificate."""
     rng = random.Random(3)

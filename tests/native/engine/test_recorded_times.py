@@ -70,6 +70,7 @@ def without_times(transactions: list[Transaction]) -> History:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong", quick_first(["nothing", "clocks", "stale", "random"], 2, rest="campaign")
 )
@@ -139,6 +140,7 @@ def test_guided_verdicts_are_certified(
         assert verdict.statistics["timed_rounds"] >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_round_withdraws_the_times_around_every_contradiction(seed: int) -> None:
     """Many transactions of this history contradict its times, but a few rounds find a model."""
@@ -165,6 +167,7 @@ def with_crashes(*, keys: int, seed: int) -> SimulatedHistory:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "outcome"), [(2, "valid"), (10, "invalid")])
 def test_one_pass_without_times_follows_the_first_contradiction(seed: int, outcome: str) -> None:
     """With times, these histories would take many rounds, because each one leaves other walks."""

@@ -64,6 +64,7 @@ def solved(history: ToolHistory, plan: Plan, **how: object) -> Witness | Refutat
 # --- verdicts ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_generated_histories(levels: Levels, seed: int) -> None:
     """Mutated litmus histories, simulated databases and random ones; every style of every level."""
@@ -123,6 +124,7 @@ def test_clocks_that_are_short_of_memory() -> None:
 # --- proofs ---
 
 
+@pytest.mark.slow
 def test_no_witness_of_a_weaker_level_passes() -> None:
     """On an invalid history every witness is refused, though it is one for a weaker level."""
     refused: Counter[str] = Counter()
@@ -143,6 +145,7 @@ def test_no_witness_of_a_weaker_level_passes() -> None:
     assert min(refused[name] for name in ("rc", "ra", "cc", "psi")) >= 5, refused
 
 
+@pytest.mark.slow
 def test_checkers_agree_on_changed_witnesses() -> None:
     """Orders turned around: both accept, or both refuse."""
     says: Counter[bool] = Counter()
@@ -191,6 +194,7 @@ def changed_witnesses_agree(name: str, rng: random.Random, number: int) -> None:
     assert min(says.values()) > 5, says
 
 
+@pytest.mark.slow
 def test_refutations_are_of_their_level() -> None:
     """What refutes a level does not refute a weaker one that the history satisfies."""
     tried: Counter[str] = Counter()
@@ -292,6 +296,7 @@ def random_expression(rng: random.Random, depth: int, letters: list[str]) -> str
     return f"({left}){rng.choice(['?', '^+', '^*'])}"
 
 
+@pytest.mark.slow
 def test_random_specifications() -> None:
     """``irreflexive phi ; rw`` with a random phi, beside checks that forbid its loops."""
     rng = random.Random(83)

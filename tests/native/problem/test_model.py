@@ -210,6 +210,7 @@ def test_register_histories(columns):
     compare(columns)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(lists())
 def test_list_histories(columns):
@@ -352,6 +353,7 @@ def agree(seed: int) -> None:
             assert seen(op) in wrong or not anomalies_of(facts, op), op
 
 
+@pytest.mark.slow
 def test_the_checkers_reading_agrees():
     """The builder and the certificate checkers find the same anomalies, sources and forced ones."""
     refused = 0

@@ -78,6 +78,7 @@ def some_line_fits(history: History, sessions: bool, real_time: bool) -> bool:
     )
 
 
+@pytest.mark.slow
 @given(histories(), st.booleans(), st.booleans())
 @settings(max_examples=300, deadline=None)
 def test_every_line_is_found(history: History, sessions: bool, real_time: bool) -> None:

@@ -122,6 +122,7 @@ def test_a_driver_that_hangs_at_once(capfd, tmp_path, after):
     assert "sleep (support/children.py" in run.err
 
 
+@pytest.mark.slow
 def test_a_server_that_dies(capfd, tmp_path, after):
     """What was recorded is valid, but the run does not say so by its exit code."""
     after("begin", 200, lose_connection)
@@ -193,6 +194,7 @@ def program(tmp_path, body):
     return f"exec:{sys.executable} -u {file}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -365,6 +367,7 @@ def test_a_run_does_not_fork_a_process_that_has_threads(capfd, tmp_path, monkeyp
     assert run_here(capfd, "run", url, "--clean").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["2", "15"])
 @pytest.mark.parametrize("times", quick_first([1, 2]))
 def test_a_signal_while_the_status_is_shown(tmp_path, number, times):

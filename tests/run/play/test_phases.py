@@ -94,6 +94,7 @@ def test_scripts_that_take_long_leave_time_for_the_workloads(capfd, tmp_path, ch
     assert "lost-update-in-turn" not in said
 
 
+@pytest.mark.slow
 def test_the_verdict_comes_first(capfd, tmp_path, monkeypatch):
     """Whether it is on too little is found out when it has been printed, and then it is said."""
     from isolang.run.judge import judge

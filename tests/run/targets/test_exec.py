@@ -88,6 +88,7 @@ def test_a_program_that_takes_steps(steps):
     assert found["a rolled-back write leaves nothing behind"] == "passed"
 
 
+@pytest.mark.slow
 def test_two_runs_on_one_database(steps, tmp_path):
     """Keys and values are the same in both; the set-up resets them, so neither is convicted."""
     import isolang

@@ -322,3 +322,13 @@ def test_a_database_without_upserts_refuses_them():
     """Else each transaction of a run would fail; a swarm does not draw them."""
     with pytest.raises(TargetError, match=r"no upsert \(got 'upsert', expected update, row or ins"):
         target_named("derby").options(level="serializable", update="upsert")
+
+
+@pytest.mark.server
+def test_a_server_that_has_ended_is_not_waited_for():
+    server = Server("mine")
+    try:
+        with pytest.raises(TargetError, match=r"mine: the server has ended; its log ends with: no"):
+            server.start(["sh", "-c", "echo no; exit 1"], lambda: 1 / 0, patience=200)
+    finally:
+        server.stop()
