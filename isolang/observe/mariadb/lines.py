@@ -17,7 +17,12 @@ from msgspec import Struct
 from isolang.history.not_seen import OBSERVED_FIELD, unseen_line
 from isolang.history.remarks import COLUMNS_COMMENT, UNIQUE_COMMENT
 from isolang.observe.history.edn import edn
-from isolang.observe.history.lines import TAB, changed_line, settle_possible_facts
+from isolang.observe.history.lines import (
+    TAB,
+    EvaluatedRead,
+    changed_line,
+    settle_possible_facts,
+)
 from isolang.observe.mariadb.contents import NamedTable
 from isolang.observe.mariadb.merge import MergedTransaction
 from isolang.observe.mariadb.reads import SeenOperation
@@ -40,6 +45,7 @@ class _Event(Struct, frozen=True, order=True):
 
     Attributes:
         more: further fields of its line.
+        evaluated: the predicate reads whose conditions the server evaluates, each with its place.
     """
 
     position: int
@@ -48,6 +54,7 @@ class _Event(Struct, frozen=True, order=True):
     when: int
     value: str
     more: str = ""
+    evaluated: tuple[tuple[int, SeenOperation], ...] = ()
 
 
 class GrowingHistory:
@@ -65,6 +72,8 @@ class GrowingHistory:
         self._line, self._is_first = count(), True
         self._events: list[_Event] = []
         self._rests = False  # whether possible facts rest on versions
+        self._number = 1  # of the last line
+        self._evaluated: list[EvaluatedRead] = []
         self._unobserved = array("q")  # the processes of transactions that nobody saw
         self.written = 0
 
@@ -104,7 +113,8 @@ class GrowingHistory:
             more += f", :unit {edn(unit)}"
         invoked = f"[{writes}]"
         self._add(_Event(seen.begin, seen.process, "invoke", seen.began, invoked, fields))
-        self._add(_Event(seen.end, seen.process, "ok", seen.ended, value, more))
+        evaluated = tuple((place, op) for place, op in enumerate(operations) if op.condition)
+        self._add(_Event(seen.end, seen.process, "ok", seen.ended, value, more, evaluated))
 
     def add_unobserved(
         self,
@@ -143,20 +153,47 @@ class GrowingHistory:
 
     def _write(self, event: _Event, what: str) -> None:
         observed, self._is_first = f"{OBSERVED_FIELD}, " * self._is_first, False
+        self._number += 1
+        for place, op in event.evaluated:
+            assert op.condition is not None
+            self._evaluated.append(
+                EvaluatedRead(
+                    self._number, place, op.condition, op.rows, None, 0, op.shown, "",
+                    statement=op.statement,
+                )
+            )  # fmt: skip
         line = (
             f"{{:index {next(self._line)}, :type :{event.kind}, :process {event.process}, "
             f":time {event.when}, {observed}:f :{what}, :value {event.value}{event.more}}}\n"
         )
         self._file.write(line.encode(errors="backslashreplace"))
 
-    def close(self, doubtful: Collection[str], is_kept: Callable[[str, str], bool]) -> None:
+    def close(
+        self,
+        doubtful: Collection[str],
+        is_kept: Callable[[str, str], bool],
+        evaluate: Callable[[Sequence[EvaluatedRead]], None],
+        tables: Iterable[NamedTable] = (),
+    ) -> None:
         """Write the remaining events, and leave out tables of which the log was wrong.
 
         Args:
+            evaluate: writes the predicate reads whose conditions the server evaluates.
+            tables: all tables, of whose columns a comment says what their numbers mean.
             is_kept: whether no transaction has replaced a version, by its table and number.
         """
         self.write_until(_END)
+        forms = {
+            table.label: {
+                name: column.form for name, column in table.compared.items() if column.form
+            }
+            for table in tables
+        }
+        if known := {label: of for label, of in forms.items() if of}:
+            self._file.write(f"{COLUMNS_COMMENT}{json.dumps(known)}\n".encode())
         self._file.close()
+        if self._evaluated:
+            evaluate(self._evaluated)
         other = self._path.with_name(f"{self._path.name}.part")
         if self._rests:
             settle_possible_facts(self._path, is_kept, other)
@@ -178,6 +215,9 @@ def complete(path: Path, labels: Collection[str], unobserved: Collection[int], i
     with into.open("x", encoding="utf-8") as out:
         out.write(ORDERED_LINE.decode())
         for head, rest in _in_order(path, unobserved):
+            if head is None:
+                out.write(rest)
+                continue
             is_early = head["kind"] == "invoke" and int(head["process"]) in unobserved
             out.write(
                 f"{{:index {next(number)}, :type :{head['kind']}, :process {head['process']}, "
@@ -187,15 +227,21 @@ def complete(path: Path, labels: Collection[str], unobserved: Collection[int], i
             observed = ""
 
 
-def _in_order(path: Path, unobserved: Collection[int]) -> Iterator[tuple[re.Match[str], str]]:
+def _in_order(
+    path: Path, unobserved: Collection[int]
+) -> Iterator[tuple[re.Match[str] | None, str]]:
     """Yield the lines with the initial rows, then the begins of some processes, then all others.
 
-    Each is in two parts: what it is about, and its fields.
+    Each is in two parts: what it is about, and its fields. A comment has only one.
     """
     for phase in ("init", "begin", "other"):
         with path.open(encoding="utf-8") as lines:
             next(lines)
             for line in lines:
+                if line.startswith(";"):
+                    if phase == "other":
+                        yield None, line
+                    continue
                 head = _LINE.match(line)
                 assert head is not None
                 is_begin = head["kind"] == "invoke" and int(head["process"]) in unobserved
@@ -235,16 +281,12 @@ class _Without:
 
 def write_end(path: Path, tables: Iterable[NamedTable], unseen: Unseen) -> None:
     """Write comments about the tables, and about what was not seen."""
-    unique, forms = {}, {}
-    for table in tables:
-        unique[table.label] = sorted(sorted(columns) for columns in table.table.unique)
-        forms[table.label] = {
-            name: column.form for name, column in table.compared.items() if column.form
-        }
+    unique = {
+        table.label: sorted(sorted(columns) for columns in table.table.unique) for table in tables
+    }
     with path.open("ab") as file:
-        for comment, known in ((UNIQUE_COMMENT, unique), (COLUMNS_COMMENT, forms)):
-            if named := {label: of for label, of in known.items() if of}:
-                file.write(f"{comment}{json.dumps(named)}\n".encode())
+        if known := {label: of for label, of in unique.items() if of}:
+            file.write(f"{UNIQUE_COMMENT}{json.dumps(known)}\n".encode())
         file.write(unseen_line(unseen_phrases(unseen)).encode())
 
 

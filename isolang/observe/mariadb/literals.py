@@ -25,14 +25,14 @@ def with_literals(text: str, numbers: Sequence[int], parameters: Parameters) -> 
         return None
     written = [pieces[0]]
     for number, piece in zip(numbers, pieces[1:], strict=True):
-        literal = _literal(parameters, number)
+        literal = literal_of(parameters, number)
         if literal is None:
             return None
         written += [literal, piece]
     return "".join(written)
 
 
-def _literal(parameters: Parameters, number: int) -> str | None:
+def literal_of(parameters: Parameters, number: int) -> str | None:
     """Return a parameter in SQL; ``None`` if it is not certain."""
     if number > len(parameters.values):
         return None

@@ -15,10 +15,12 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from isolang.observe.history.images import RowImages
 from isolang.observe.log.mariadb import Group, LoggedStatement
 from isolang.observe.log.replay import Key, ReplayedChange, Rows
 from isolang.observe.log.tables import LoggedTable, Name
 from isolang.observe.mariadb.contents import NamedTable, NamedTables
+from isolang.observe.mariadb.evaluation import keep_image
 from isolang.observe.mariadb.reads import SeenOperation, StatementReads, statement_name
 from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement, Recording
 from isolang.observe.unseen import (
@@ -74,6 +76,7 @@ class Merger:
         self._reads = StatementReads(self.tables, recording.unseen, most_rows)
         self.doubtful, self.is_kept = self._reads.doubtful, self._reads.blocks.is_kept
         self.changed: list[tuple[NamedTable, Key, int]] = []
+        self.images, self.evaluated = RowImages(), self._reads.evaluated
 
     def add_initial(self, tables: Mapping[Name, LoggedTable], rows: Rows) -> list[tuple[str, str]]:
         """Add the rows from before the observation, and return them with their tables' labels."""
@@ -84,7 +87,9 @@ class Merger:
             named = self.tables.of(table)
             for key, row in rows.get(name, {}).items():
                 text = named.start(key, row)
-                initial.append((named.label, f"{named.key_edn(key)} {text}"))
+                number = f"{named.key_edn(key)} {text}"
+                initial.append((named.label, number))
+                keep_image(self.images, named, number, row)
         return initial
 
     def applied(self, group: Group, writer: FollowedTransaction | None) -> AppliedGroup:
@@ -154,6 +159,8 @@ class Merger:
             if not is_next:
                 self._unseen.note(CONTRADICTED, f"{table.label}/{table.key(change.key)}")
                 self.doubtful.add(table.label)
+            if change.after is not None:
+                keep_image(self.images, table, f"{key} {row}", change.after)
             word = "delete" if row is None else "insert" if change.kind == "insert" else "w"
             text = f"[:{word} {key}]" if row is None else f"[:{word} {key} {row}]"
             operations.append(SeenOperation(text, table.label, change.number, statement.comment))

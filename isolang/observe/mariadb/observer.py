@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from copy import copy
 from pathlib import Path
@@ -19,7 +19,9 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from isolang.errors import IsolangError
+from isolang.observe.history.classes import write_evaluated
 from isolang.observe.history.evaluated import EvaluatedConditions
+from isolang.observe.history.lines import EvaluatedRead
 from isolang.observe.log.mariadb import (
     LogReader,
     SnapshotPositions,
@@ -30,6 +32,7 @@ from isolang.observe.log.mariadb import (
 from isolang.observe.log.tables import Catalogue
 from isolang.observe.mariadb.address import MariaDBAddress
 from isolang.observe.mariadb.connection import ProxiedConnection
+from isolang.observe.mariadb.evaluation import evaluate
 from isolang.observe.mariadb.lines import GrowingHistory, write_end
 from isolang.observe.mariadb.merge import Merger
 from isolang.observe.mariadb.recording import Recording
@@ -211,6 +214,14 @@ class MariaDBObserver:
         preparation = self._recording.preparation
         preparation.catalogue, preparation.programs = await asyncio.to_thread(self._definitions)
 
+    def _evaluate(self, reads: Sequence[EvaluatedRead]) -> None:
+        """Let the server evaluate conditions, and write the predicate reads with them."""
+        merger, unseen = self._merger, self._recording.unseen
+        tables = {table.label: table for table in merger.tables.all()}
+        evaluate(merger.evaluated, merger.images, tables, self._server.connect)
+        write_evaluated(merger.evaluated, reads, merger.images, unseen, self._path, number_of=str)
+        self.history.evaluated = merger.evaluated
+
     def _definitions(self) -> tuple[Catalogue, Any]:
         with closing(self._server.connect()) as connection:
             return Catalogue(self._server.connect), programs_of(connection)
@@ -241,7 +252,9 @@ class MariaDBObserver:
         self._doubt()
         self._waiting.finish(groups)
         self._doubt()  # the last groups may have defined tables with the same names
-        self._lines.close(self._merger.doubtful, self._merger.is_kept)
+        self._lines.close(
+            self._merger.doubtful, self._merger.is_kept, self._evaluate, self._merger.tables.all()
+        )
         self._note_numbers()
         self._merger.note_odd_columns()
         unseen = recording.unseen.settled()

@@ -6,19 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.observe.history.edn import column_edn, edn, predicate_edn
+from isolang.observe.history.evaluated import EvaluatedCondition, EvaluatedConditions
+from isolang.observe.history.lines import NOTHING
 from isolang.observe.log.replay import ReplayedChange
 from isolang.observe.log.tables import LoggedTable, Row
 from isolang.observe.mariadb.block_reads import BlockReads
+from isolang.observe.mariadb.blocks import described_table
 from isolang.observe.mariadb.compared import with_truths
 from isolang.observe.mariadb.contents import NamedTable, NamedTables
+from isolang.observe.mariadb.expressions import server_condition
 from isolang.observe.mariadb.limits import rows_cut_off
 from isolang.observe.mariadb.plan import SourceTable, is_connected_by_and
 from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement
 from isolang.observe.mariadb.statements import Statement
+from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.predicates import (
     CannotEvaluateError,
+    ColumnLookup,
     ParsedCondition,
     parse_condition,
     parse_known_parts,
@@ -47,6 +54,8 @@ class SeenOperation(Struct, frozen=True, gc=False):
         statement: the name of its statement in the history.
         perhaps: whether it only may have decided the answer.
         kept: the versions that make it certain if no transaction ever replaced them.
+        condition: the condition of a predicate read that the server evaluates at the end.
+        rows: the rows that it found, each with its key in EDN; reads of them follow.
     """
 
     text: str
@@ -56,6 +65,8 @@ class SeenOperation(Struct, frozen=True, gc=False):
     statement: str = ""
     perhaps: bool = False
     kept: tuple[tuple[str, str], ...] = ()
+    condition: EvaluatedCondition | None = None
+    rows: tuple[str, ...] = ()
 
     @property
     def writes(self) -> bool:
@@ -84,6 +95,8 @@ class TableReads:
         """Store where to find the contents of rows, and what to count."""
         self.tables, self._unseen, self._most_rows = tables, unseen, most_rows
         self.doubtful: set[str] = set()
+        self.evaluated = EvaluatedConditions()
+        self._described: dict[str, Table] = {}  # the tables with evaluated conditions
 
     def _read(
         self, read: TableRead, partial: str, *, depends: bool, writes: bool = False
@@ -113,7 +126,7 @@ class TableReads:
             return reads
         if plan.skips:
             return reads
-        if partial or condition.why:
+        if partial:
             self.note(CONDITIONS, statement)
             return reads
         cut = rows_cut_off(read.event, table.compared, len(rows))
@@ -129,8 +142,10 @@ class TableReads:
         try:
             predicate = condition.predicate(table.compared, statement.part, statement.parameters)
         except CannotEvaluateError:
-            self.note(CONDITIONS, statement)
-            return reads
+            evaluated = None if cut.order else self._evaluated_read(read, rows)
+            if evaluated is None:
+                self.note(CONDITIONS, statement)
+            return evaluated or reads
         where, last = predicate_edn(with_truths(predicate)), set[tuple[Any, ...]]()
         if cut.order is not None:
             where, last = self._before_last(read, where, cut.order)
@@ -144,6 +159,34 @@ class TableReads:
                 self.row_read(table, key, rows[key], read.event, read.transaction)
                 for key in rows if key in last
             ),
+        ]  # fmt: skip
+
+    def _evaluated_read(
+        self, read: TableRead, rows: Mapping[tuple[Any, ...], str]
+    ) -> list[SeenOperation] | None:
+        """Return a predicate read whose condition the server evaluates; ``None`` if it cannot.
+
+        A read of each row follows, which is part of it if the condition can be evaluated.
+        """
+        statement, table = read.event.statement, read.table
+        column = self._column_lookup(statement, table, read.source)
+        condition = server_condition(statement, table.table.columns, column)
+        if condition is None:
+            return None
+        described = self._described.setdefault(
+            table.label, described_table(table.table, table.label, table.compared)
+        )
+        known = self.evaluated.add(described, condition)
+        if known is None:
+            return None
+        self.evaluated.reads += 1
+        text = f"[:rp {{:table {edn(table.label)} :where {NOTHING}}} {{}}]"
+        operation = self.operation(text, table, read.event, read.transaction)
+        numbers = tuple(f"{table.key_edn(key)} {row}" for key, row in rows.items())
+        return [
+            replace(operation, condition=known, rows=numbers),
+            *(self.row_read(table, key, row, read.event, read.transaction)
+              for key, row in rows.items()),
         ]  # fmt: skip
 
     @staticmethod
@@ -235,6 +278,19 @@ class TableReads:
         part = statement.part
         if not statement.charset and any(not token.text.isascii() for token in part[begin:end]):
             return ParsedCondition(why="a text of another character set")
+        column = self._column_lookup(statement, table, source)
+        if is_connected_by_and(part, begin, end):
+            return parse_known_parts(part, begin, end, column)
+        try:
+            return parse_condition(part, begin, end, column)
+        except CannotEvaluateError as error:
+            return ParsedCondition(why=str(error) or "its shape")
+
+    @staticmethod
+    def _column_lookup(
+        statement: Statement, table: NamedTable, source: SourceTable
+    ) -> ColumnLookup:
+        """Return what finds the column of a table that a name in a statement refers to."""
         alias = _bare(source.alias)
 
         def column(names: Sequence[str]) -> str | None:
@@ -247,12 +303,7 @@ class TableReads:
                     return None
             return name if name in table.table.columns else None
 
-        if is_connected_by_and(part, begin, end):
-            return parse_known_parts(part, begin, end, column)
-        try:
-            return parse_condition(part, begin, end, column)
-        except CannotEvaluateError as error:
-            return ParsedCondition(why=str(error) or "its shape")
+        return column
 
     def _images(self, event: RecordedStatement, place: int) -> list[Row | None] | None:
         """Return the rows of a table in an answer; ``None`` if the server cut their list."""

@@ -89,6 +89,7 @@ class Statement(Struct):
         units: the names of the unit that it belongs to, by what names it in a comment.
         program: the name of its program in a comment; empty if it has none.
         blocks: what it reads besides the rows in its answer; ``None`` if that is not known.
+        mode: the session's ``sql_mode``.
     """
 
     text: str
@@ -107,6 +108,7 @@ class Statement(Struct):
     units: Mapping[str, str] = {}
     program: str = ""
     blocks: BlockPlan | None = None
+    mode: str = ""
 
     def sent_text(self) -> str:
         """Return the text to send to the server."""
@@ -270,6 +272,8 @@ class Preparation:
             self._statement(parsed_statement, database, charset, temporaries)
             for parsed_statement in cut_text
         ]
+        for statement in made:
+            statement.mode = mode
         if len(made) > 1 and any(
             parsed_statement.plan.kind in ("call", "other") for parsed_statement in made
         ):
