@@ -46,6 +46,7 @@ class _Event(Struct, frozen=True, order=True):
     Attributes:
         more: further fields of its line.
         evaluated: the predicate reads whose conditions the server evaluates, each with its place.
+        client: the number of the application's call that ends with it; 0 if none does.
     """
 
     position: int
@@ -55,6 +56,7 @@ class _Event(Struct, frozen=True, order=True):
     value: str
     more: str = ""
     evaluated: tuple[tuple[int, SeenOperation], ...] = ()
+    client: int = 0
 
 
 class GrowingHistory:
@@ -62,6 +64,8 @@ class GrowingHistory:
 
     Attributes:
         written: the number of transactions in the file.
+        clients: for each line that ends a transaction of a call of the application, the number of
+            the call.
     """
 
     def __init__(self, path: Path, recording: Recording) -> None:
@@ -72,10 +76,10 @@ class GrowingHistory:
         self._line, self._is_first = count(), True
         self._events: list[_Event] = []
         self._rests = False  # whether possible facts rest on versions
-        self._number = 1  # of the last line
         self._evaluated: list[EvaluatedRead] = []
         self._unobserved = array("q")  # the processes of transactions that nobody saw
         self.written = 0
+        self.clients: dict[int, int] = {}
 
     def write_initial(self, initial: Sequence[tuple[str, str]]) -> None:
         """Write the rows from before the observation, each with the label of its table."""
@@ -114,7 +118,9 @@ class GrowingHistory:
         invoked = f"[{writes}]"
         self._add(_Event(seen.begin, seen.process, "invoke", seen.began, invoked, fields))
         evaluated = tuple((place, op) for place, op in enumerate(operations) if op.condition)
-        self._add(_Event(seen.end, seen.process, "ok", seen.ended, value, more, evaluated))
+        self._add(
+            _Event(seen.end, seen.process, "ok", seen.ended, value, more, evaluated, seen.client)
+        )
 
     def add_unobserved(
         self,
@@ -153,17 +159,19 @@ class GrowingHistory:
 
     def _write(self, event: _Event, what: str) -> None:
         observed, self._is_first = f"{OBSERVED_FIELD}, " * self._is_first, False
-        self._number += 1
+        number = next(self._line)
+        if event.client:
+            self.clients[number + 2] = event.client  # the first line is a comment
         for place, op in event.evaluated:
             assert op.condition is not None
             self._evaluated.append(
                 EvaluatedRead(
-                    self._number, place, op.condition, op.rows, None, 0, op.shown, "",
+                    number + 2, place, op.condition, op.rows, None, 0, op.shown, "",
                     statement=op.statement,
                 )
             )  # fmt: skip
         line = (
-            f"{{:index {next(self._line)}, :type :{event.kind}, :process {event.process}, "
+            f"{{:index {number}, :type :{event.kind}, :process {event.process}, "
             f":time {event.when}, {observed}:f :{what}, :value {event.value}{event.more}}}\n"
         )
         self._file.write(line.encode(errors="backslashreplace"))

@@ -50,12 +50,13 @@ class SeenOperation(Struct, frozen=True, gc=False):
     Attributes:
         table: the label of its table.
         version: the number of the version that it writes; ``None`` for a read.
-        shown: the text of its statement.
+        shown: the caller of its statement, or else the text.
         statement: the name of its statement in the history.
         perhaps: whether it only may have decided the answer.
         kept: the versions that make it certain if no transaction ever replaced them.
         condition: the condition of a predicate read that the server evaluates at the end.
         rows: the rows that it found, each with its key in EDN; reads of them follow.
+        caller: the ``file:line`` that assigned what it writes; empty if its statement's caller did.
     """
 
     text: str
@@ -67,6 +68,7 @@ class SeenOperation(Struct, frozen=True, gc=False):
     kept: tuple[tuple[str, str], ...] = ()
     condition: EvaluatedCondition | None = None
     rows: tuple[str, ...] = ()
+    caller: str = ""
 
     @property
     def writes(self) -> bool:
@@ -266,9 +268,8 @@ class TableReads:
     ) -> SeenOperation:
         """Return an operation of a statement on a table."""
         return SeenOperation(
-            text, table.label, None, event.statement.text, statement_name(event, transaction),
-            perhaps, kept,
-        )  # fmt: skip
+            text, table.label, None, event.shown, statement_name(event, transaction), perhaps, kept
+        )
 
     def condition(
         self, statement: Statement, table: NamedTable, source: SourceTable
