@@ -36,7 +36,6 @@ _LARGE_FILE_BYTES: Final = 250_000
 _HEAP_BYTES: Final = 64 << 20  # the size of this heap in bytes; unused bytes cost nothing
 
 _RESULTS: Final[Mapping[str, LevelResult]] = {"valid": "satisfied", "invalid": "violated"}
-_RELAXATIONS: Final = ("without sessions", "without real time")
 # Levels that have the axioms of another one, but for real time. A test compares their checks.
 _WITHOUT_REAL_TIME: Final = {"sser": "ser", "sser-nosession": "ser-nosession"}
 
@@ -233,9 +232,12 @@ def _known(report: Report, history: History) -> dict[str, LevelResult]:
     if report.violation is None or report.anomalies or _has_open_facts(history):
         return known
     # The explanation of a violation says what holds without some relations.
+    weaker = {
+        "without sessions": f"{name}-nosession",
+        "without real time": _WITHOUT_REAL_TIME.get(name, ""),
+    }
     for how, outcome in report.violation.relaxed.items():
-        level = f"{name}-nosession" if how == "without sessions" else _WITHOUT_REAL_TIME.get(name, "")
-        if how in _RELAXATIONS and level in IMPLIES and outcome in _RESULTS:
+        if (level := weaker.get(how, "")) in IMPLIES and outcome in _RESULTS:
             known[level] = _RESULTS[outcome]
     return known
 

@@ -199,7 +199,8 @@ def level_of(source: str) -> str:
     name = source.removeprefix("library:").removesuffix(".iso")
     if source != f"library:{name}.iso":
         return ""
-    return _aliases()[name].of if name in _aliases() else name
+    is_alias = name not in _files() and name in _aliases()
+    return _aliases()[name].of if is_alias else name
 
 
 def file_of(source: str) -> Path:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from isolang.certify.proofs import Refutation, Witness
-from isolang.certify.steps import step_of_engine
 from isolang.solvers.answer import Answer
 
 if TYPE_CHECKING:
@@ -76,6 +75,8 @@ def solve(
     )
     found: Witness | Refutation
     if "refutation" in result:
+        from isolang.certify.steps import step_of_engine
+
         # The native core refers to checks by number, the rest of the package by name.
         found = Refutation(
             tuple(

@@ -9,13 +9,13 @@ from support.watching import random_history
 
 from isolang import _native, check, load_history, load_spec
 from isolang.certify.proofs import Refutation
+from isolang.certify.steps import step_of_engine
 from isolang.jobs import job
 from isolang.jobs.routes import load_routes
 from isolang.language.classify.route import route, without_real_time
 from isolang.language.library import level_of
 from isolang.options import Options, OutputOptions, ReadOptions
 from isolang.pipeline.levels import levels_of
-from isolang.solvers import engine
 
 
 def checks(plan):
@@ -103,5 +103,5 @@ def test_steps_of_the_engine_are_parsed_alike(monkeypatch):
         kinds.add(step[0])
         named = ("cycle", "SER", step[2]) if step[0] == "cycle" else step
         (parsed,) = Refutation.of([named]).steps
-        assert engine.step_of_engine(step, "SER") == parsed
+        assert step_of_engine(step, "SER") == parsed
     assert {"cycle", "choice", "rup"} <= kinds
