@@ -11,6 +11,7 @@ NB_MODULE(_native, m) {
   isolang::register_number_array(m);
   isolang::register_history(m);
   isolang::register_plain(m);
+  isolang::register_census(m);
   isolang::register_readers(m);
   isolang::register_writers(m);
   isolang::register_problem(m);

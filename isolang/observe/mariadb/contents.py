@@ -135,6 +135,11 @@ class NamedTable:
             if version.values is not None
         }
 
+    def is_kept(self, key: tuple[Any, ...]) -> bool:
+        """Return whether a row is from before the observation, and still there."""
+        settled = self._settled.get(self.key(key))
+        return settled is not None and settled.number == 0 and not self._versions.get(self.key(key))
+
     def locked_version(
         self, key: tuple[Any, ...], transaction: FollowedTransaction, event: RecordedStatement
     ) -> str | None:
@@ -186,8 +191,13 @@ def form_of(table: LoggedTable) -> tuple[tuple[str, ...], ...]:
 class NamedTables:
     """The tables of an observation, by name and definition."""
 
-    def __init__(self) -> None:
-        """Start without tables."""
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+        """Start without tables.
+
+        Args:
+            names: the names of tables in the history, where they differ from those in the database.
+        """
+        self._names = names or {}
         self._by_name: dict[Name, list[NamedTable]] = {}
         self._by_table: dict[int, NamedTable] = {}
         self._labels: dict[str, Name] = {}
@@ -207,7 +217,7 @@ class NamedTables:
             return known
         where = table.schema, table.name
         generations = self._by_name.setdefault(where, [])
-        label = table.name
+        label = self._names.get(table.name, table.name)
         if self._labels.setdefault(label, where) != where:
             label = f"{table.schema}.{table.name}"
         if generations:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -27,6 +27,13 @@ QUERY_ATTRIBUTES: Final = 1 << 27
 # statement, and without its metadata an answer does not say how many columns it has.
 MASKED: Final = COMPRESS | TLS | OPTIONAL_METADATA | ZSTD | QUERY_ATTRIBUTES
 
+TLS_REQUEST_SIZE: Final = 32
+"""The length of the login that only requests encryption, which is the beginning of a whole one."""
+LAST_PREPARED: Final = 0xFFFFFFFF
+"""Stands for the number of the last prepared statement, whose answer a client need not await."""
+NO_CONNECTION: Final = 2003
+"""The error of a client that cannot connect."""
+
 # The flags of a status.
 IN_TRANSACTION: Final = 0x1
 AUTOCOMMITS: Final = 0x2
@@ -34,6 +41,7 @@ MORE_RESULTS: Final = 0x8
 CURSOR_EXISTS: Final = 0x40
 LAST_ROW_SENT: Final = 0x80
 STATE_CHANGED: Final = 0x4000
+ABOUT_INDEXES: Final = 0x30  # the flags of statements that used no index, or no good one
 
 # The commands that differ from each other in their answers.
 QUIT, INIT_DB, QUERY, FIELD_LIST, STATISTICS = 1, 2, 3, 4, 9
@@ -110,10 +118,12 @@ class Greeting(Struct, frozen=True):
     Attributes:
         data: the packet to send to the client.
         offers: the server's capabilities.
+        thread: the server's number of the connection.
     """
 
     data: bytes
     offers: int
+    thread: int = 0
 
 
 def greeting_of(data: bytes) -> Greeting:
@@ -128,7 +138,8 @@ def greeting_of(data: bytes) -> Greeting:
     changed[at : at + 2] = (masked & 0xFFFF).to_bytes(2, "little")
     changed[at + 5 : at + 7] = (masked >> 16).to_bytes(2, "little")
     changed[at + 14 : at + 18] = bytes(4)  # MariaDB's own capabilities, such as bulk execution
-    return Greeting(bytes(changed), offers)
+    thread = int.from_bytes(data[end + 1 : end + 5], "little")
+    return Greeting(bytes(changed), offers, thread)
 
 
 class Login(Struct, frozen=True):
@@ -167,6 +178,21 @@ def login_of(data: bytes, offers: int) -> Login:
     if capabilities & CONNECT_WITH_DB and at < len(data):
         database = data[at : data.index(0, at)]
     return Login(bytes(changed), capabilities & ~MASKED, database.decode("utf-8", "replace"))
+
+
+def is_tls_request(data: bytes) -> bool:
+    """Return whether a client's first packet only requests encryption."""
+    return len(data) == TLS_REQUEST_SIZE and bool(int.from_bytes(data[:4], "little") & TLS)
+
+
+def tls_request(login: bytes) -> bytes:
+    """Return the packet that requests encryption before a login.
+
+    >>> is_tls_request(tls_request(bytes(60)))
+    True
+    """
+    capabilities = int.from_bytes(login[:4], "little") | TLS
+    return capabilities.to_bytes(4, "little") + login[4:TLS_REQUEST_SIZE]
 
 
 class Ok(Struct):
@@ -337,6 +363,33 @@ def parameters_of(
         if base not in _INTEGERS | _DECIMALS | {_FLOAT, _DOUBLE}:
             oids[number] = 0
     return Parameters(values, oids), bound
+
+
+def with_repeated_parameters(
+    data: bytes, bound: Sequence[int], order: Sequence[int], *, sent_long: Collection[int] = ()
+) -> bytes:
+    """Return an execution whose statement has each of some parameters, by its number from 1.
+
+    Args:
+        bound: the types of the parameters, which the execution may leave out.
+        sent_long: the numbers from 0 of the parameters that were sent before.
+    """
+    count = len(bound)
+    at = 10 + (count + 7) // 8
+    bits = int.from_bytes(data[10:at], "little")
+    at += 1 + 2 * count * data[at]
+    values = []
+    for number, kind in enumerate(bound):
+        base, begin = kind & 0xFF, at
+        if not (bits >> number & 1 or base == _NULL or number in sent_long):
+            _, at = _parameter(data, at, base, "latin1", is_unsigned=False)
+        values.append(data[begin:at])
+    nulls = sum((bits >> (number - 1) & 1) << k for k, number in enumerate(order))
+    return b"".join([
+        data[:10], nulls.to_bytes((len(order) + 7) // 8, "little"), b"\1",
+        *(struct.pack("<H", bound[number - 1]) for number in order),
+        *(values[number - 1] for number in order),
+    ])  # fmt: skip
 
 
 def _parameter(

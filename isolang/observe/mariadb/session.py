@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from isolang.observe.mariadb.packets import AUTOCOMMITS, IN_TRANSACTION, MORE_RESULTS
 from isolang.observe.mariadb.recording import (
@@ -14,9 +15,10 @@ from isolang.observe.mariadb.recording import (
     StatementAnswer,
 )
 from isolang.observe.mariadb.statements import Statement
+from isolang.observe.sql.notes import CallNote
 from isolang.observe.unseen import AUTOCOMMIT, DEFINITIONS, NO_ANSWER, NO_END, NO_ROW, TEMPORARY
 
-_ROLLED_BACK: Final = frozenset({1213, 1020, 1614})  # deadlock; a newer version than the snapshot
+ROLLED_BACK: Final = frozenset({1213, 1020, 1614})  # deadlock; a newer version than the snapshot
 _TIMEOUT: Final = 1205
 _READERS: Final = frozenset({"select", "insert", "update", "delete", "call", "other"})
 _DUPLICATE: Final = frozenset({1062, 1586})
@@ -36,7 +38,10 @@ class FollowedSession:
         connection: the number that the comments of its statements name.
         temporaries: the names of the temporary tables that it has created, in lower case.
         in_transaction: whether the server has a transaction open.
+        note: what the caller noted about the statement that is being sent.
     """
+
+    note: CallNote | None = None
 
     def __init__(self, recording: Recording) -> None:
         """Begin a session."""
@@ -71,6 +76,12 @@ class FollowedSession:
             self._finish("info" if self._is_committing else "fail")
         self.in_transaction, self._since = False, -1
 
+    @property
+    def keeps_view(self) -> bool:
+        """Return whether a further SELECT of the transaction would read the same rows."""
+        level = self.level if self._transaction is None else self._transaction.level
+        return level in ("repeatable read", "serializable")
+
     def begin(self, statement: Statement) -> None:
         """Note that a statement is about to be sent."""
         # The log says whether a COMMIT without an answer took place, but not what others found.
@@ -93,10 +104,28 @@ class FollowedSession:
         for source, name in statement.units.items():
             if self._transaction.units.setdefault(source, name) != name:
                 self._transaction.units[source] = ""
+        if self.note is not None:
+            self._name_call(self._transaction, self.note)
         if statement.program and statement.program not in self._transaction.labels:
             self._transaction.labels.append(statement.program)
         if statement.mark and not statement.is_binary:
             self._transaction.numbers.add(int(statement.mark.partition(".")[2]))
+
+    def _name_call(self, transaction: FollowedTransaction, note: CallNote) -> None:
+        """Note the application's call that a transaction belongs to."""
+        if not note.client or transaction.client:
+            return
+        transaction.client = note.client
+        transaction.units.setdefault("call", f"call {note.client}")
+        transaction.process = self._recording.process_of_call(note.client)
+        if note.label and note.label not in transaction.labels:
+            transaction.labels.append(note.label)
+
+    def name_write(self, table: str, key: Mapping[str, Any], where: str) -> None:
+        """Name the line that caused the write of a row by the open transaction."""
+        if self._transaction is not None:
+            row = frozenset((name, str(value)) for name, value in key.items())
+            self._transaction.callers[table, row] = where
 
     def _finish(self, outcome: Outcome, gtid: str = "") -> None:
         """End the transaction."""
@@ -201,7 +230,8 @@ class FollowedSession:
         if statement.plan.kind == "commit":
             self._finish("info")
             self.in_transaction = False
-        elif code in _ROLLED_BACK or times_out or not self.in_transaction:
+        elif code in ROLLED_BACK or times_out or not self.in_transaction:
+            recording.refused += code in ROLLED_BACK or code == _TIMEOUT
             self._finish("fail")
             self.in_transaction = False
         else:
@@ -240,7 +270,7 @@ class FollowedSession:
     def _record(self, statement: Statement, answer: StatementAnswer) -> RecordedStatement | None:
         transaction, plan = self._transaction, statement.plan
         assert transaction is not None
-        if plan.kind == "select" and not plan.sources and not statement.unseen:
+        if plan.kind == "select" and not (plan.sources or statement.unseen or statement.blocks):
             return None
         position, _ = self._recording.ticket()
         event = RecordedStatement(
@@ -250,6 +280,9 @@ class FollowedSession:
         if plan.kind == "select":
             event.rows, event.count = answer.rows, answer.count
             event.is_open = answer.has_cursor
+            event.lists = answer.lists
+            if statement.blocks is not None and statement.blocks.is_in_answer:
+                take_lists(event)
         elif match := _MATCHED.match(answer.info):
             event.matched, event.changed = int(match[1]), int(match[2])
         elif plan.kind == "delete":
@@ -258,8 +291,17 @@ class FollowedSession:
             event.changed = answer.affected or answer.count
             if match := _LISTED.match(answer.info):
                 event.listed = int(match[1])
+        event.caller = "" if self.note is None else self.note.caller
         transaction.events.append(event)
         return event
+
+
+def take_lists(event: RecordedStatement) -> None:
+    """Take the rows of query blocks out of the first row that has them, and forget the others."""
+    size = len(event.statement.tables)
+    for row in event.rows:
+        event.lists = event.lists if event.lists is not None else row[size]
+    event.rows = [row[:size] for row in event.rows]
 
 
 def _note_savepoint(transaction: FollowedTransaction, kind: str, name: str) -> None:
