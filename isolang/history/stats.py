@@ -227,11 +227,12 @@ def summarize(history: History) -> Stats:
     from isolang._native import census
 
     figures = census(history.columns)
-    spreads = {
-        name: Spread(min=least, median=median, max=most)
-        for name in ("operations_per_transaction", "keys_per_transaction")
-        for least, median, most in (figures.pop(name),)
-    }
+
+    def spread(name: str) -> Spread:
+        least, median, most = figures.pop(name)
+        return Spread(min=least, median=median, max=most)
+
+    operations, keys = spread("operations_per_transaction"), spread("keys_per_transaction")
     counts = history.counts()
     per_share = max(figures.pop("working"), 1)
     shares = {
@@ -254,7 +255,8 @@ def summarize(history: History) -> Stats:
         keys=counts["keys"],
         time_span=_time_span(history),
         look_alikes=find_look_alikes(history),
-        **spreads,
+        operations_per_transaction=operations,
+        keys_per_transaction=keys,
         **shares,
         **figures,
     )
