@@ -227,12 +227,11 @@ def summarize(history: History) -> Stats:
     from isolang._native import census
 
     figures = census(history.columns)
-
-    def spread(name: str) -> Spread:
-        least, median, most = figures.pop(name)
-        return Spread(min=least, median=median, max=most)
-
-    operations, keys = spread("operations_per_transaction"), spread("keys_per_transaction")
+    spreads: dict[str, Any] = {
+        name: Spread(min=least, median=median, max=most)
+        for name in ("operations_per_transaction", "keys_per_transaction")
+        for least, median, most in (figures.pop(name),)
+    }
     counts = history.counts()
     per_share = max(figures.pop("working"), 1)
     shares = {
@@ -255,8 +254,7 @@ def summarize(history: History) -> Stats:
         keys=counts["keys"],
         time_span=_time_span(history),
         look_alikes=find_look_alikes(history),
-        operations_per_transaction=operations,
-        keys_per_transaction=keys,
+        **spreads,
         **shares,
         **figures,
     )

@@ -282,8 +282,8 @@ def _levels_of_facts(
             return min(1 + len(satisfied), likely * (1 + len(violated)))
 
         name = max((n for n in IMPLIES if n in undecided), key=decided_at_least)
-        # Verdicts on a large history take long, and one is enough if it is serializable, as most are.
-        # If it is not, the proof often refutes weaker levels, too.
+        # Verdicts on a large history take long, and one is enough if it is serializable, as most
+        # are. If it is not, the proof often refutes weaker levels, too.
         if likely_first and _LIKELY in undecided:
             name = _LIKELY
         # A search with session order finds a violation faster, and the proof often does not need

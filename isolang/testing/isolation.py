@@ -56,6 +56,7 @@ class Isolation(Calls):
         """
         from isolang.foresee.played import Stage, foresee
         from isolang.harm.state import PreparedState
+        from isolang.observe.wire.address import ServerAddress
 
         missing = [
             what
@@ -72,6 +73,11 @@ class Isolation(Calls):
                 "a test needs isolation.setup, a watched driver and isolation.call"
             )
         proxy = self._proxies[0]
+        if not isinstance(proxy.server, ServerAddress):
+            raise IsolangError(
+                "foresee: only levels of PostgreSQL are predicted (got a watch of MariaDB); hint: "
+                "isolation.concurrently calls functions so that they overlap"
+            )
         history = self._so_far(proxy)
         self._ending.close()
         stage = Stage(

@@ -247,19 +247,23 @@ class Recordings:
         """Start a database server for this test; it is removed when the test ends.
 
         Returns:
-            The URL of the server for ``psycopg.connect`` and ``asyncpg.connect``, and for
-            SQLAlchemy if a driver is added to the scheme. The database is empty, and the server
-            listens on a socket in a temporary folder.
+            The URL of the server, whose database is empty; for SQLAlchemy, a driver is added to the
+            scheme. ``postgres`` listens on a socket in a temporary folder, and ``mariadb`` on a
+            port of this machine.
 
         Raises:
-            IsolangError: another database system is requested, or PostgreSQL's programs are not
-                installed.
+            IsolangError: another database system is requested, or its programs are not installed.
         """
         from isolang.run.targets import target_named
 
+        if target == "mariadb":
+            from isolang.observe.mariadb.server import server_named
+
+            where = self._servers.enter_context(server_named(target))
+            return f"mysql://{where.user}@{where.host}:{where.port}/{where.database}"
         if target != "postgres":
             raise IsolangError(
-                f"isolation.server: unknown server (got {target!r}, expected postgres)"
+                f"isolation.server: unknown server (got {target!r}, expected postgres or mariadb)"
             )
         started: Any = target_named(target)
         self._servers.callback(started.close)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from isolang.explain.violation import Violation, ViolationGroups
     from isolang.foresee.calls import AppCall
     from isolang.history.history import History
+    from isolang.observe.mariadb.address import MariaDBAddress
     from isolang.observe.ways.inside import InsideProxy
     from isolang.observe.wire.address import ServerAddress
     from isolang.testing.isolation import Isolation
@@ -79,8 +80,13 @@ class Replays:
         self._why = ""
         self._outcome: RunOutcome | None = None
 
-    def prepare(self, server: ServerAddress) -> None:
+    def prepare(self, server: ServerAddress | MariaDBAddress) -> None:
         """Read the prepared state of the database that is about to be watched."""
+        from isolang.observe.wire.address import ServerAddress
+
+        if not isinstance(server, ServerAddress):
+            self._why = "the rows of MariaDB cannot be put back"
+            return
         if self._state is not None:
             self._why = "the test watches several databases"
             return

@@ -29,8 +29,8 @@ class Watches(Recordings):
         """Record an application's transactions through SQLAlchemy until the test ends.
 
         Args:
-            engine: the application's engine, for PostgreSQL with psycopg or asyncpg; for an
-                asynchronous engine, its ``sync_engine``.
+            engine: the application's engine, for PostgreSQL or MariaDB with a library that can be
+                watched; for an asynchronous engine, its ``sync_engine``.
             mapped: the registry of the application's classes, such as ``Base.registry``.
 
         Returns:
@@ -109,6 +109,48 @@ class Watches(Recordings):
 
         return self._watch_driver(Psycopg2(), conninfo, names, versions, parameters)
 
+    def watch_pymysql(
+        self, url: str = "", *, names: Mapping[str, str] | None = None, **parameters: Any
+    ) -> LibraryWatch:
+        """Record an application's transactions on MariaDB through PyMySQL until the test ends.
+
+        This includes the statements of Django and SQLAlchemy. The observer connects as the role of
+        the arguments, which needs the privilege to read the server's log.
+
+        Args:
+            url: the server, as ``mysql://user:password@host/database``; or else the arguments of
+                ``pymysql.connect``.
+
+        Raises:
+            IsolangError: the database cannot be reached, or its server's log does not name all
+                rows; the message says which settings are missing.
+        """
+        from isolang.observe.ways.pymysql import PyMySQL
+
+        return self._watch_driver(PyMySQL(), url, names, False, parameters)
+
+    def watch_mysqlclient(
+        self, url: str = "", *, names: Mapping[str, str] | None = None, **parameters: Any
+    ) -> LibraryWatch:
+        """Record an application's transactions on MariaDB through mysqlclient (``MySQLdb``).
+
+        The arguments, the result and the exceptions are those of :meth:`watch_pymysql`.
+        """
+        from isolang.observe.ways.mysqlclient import Mysqlclient
+
+        return self._watch_driver(Mysqlclient(), url, names, False, parameters)
+
+    def watch_mysql_connector(
+        self, url: str = "", *, names: Mapping[str, str] | None = None, **parameters: Any
+    ) -> LibraryWatch:
+        """Record an application's transactions on MariaDB through MySQL Connector/Python.
+
+        The arguments, the result and the exceptions are those of :meth:`watch_pymysql`.
+        """
+        from isolang.observe.ways.mysql_connector import MySQLConnector
+
+        return self._watch_driver(MySQLConnector(), url, names, False, parameters)
+
     def _watch_driver(
         self,
         library: Library,
@@ -139,12 +181,12 @@ class Watches(Recordings):
         Raises:
             IsolangError: the library is already watched there, or without versions.
         """
-        from isolang.observe.ways.inside import InsideProxy, server_of
-
-        server = server_of(library.name, conninfo, parameters)
+        server = library.proxy.server_of(library.name, conninfo, parameters)
         where = f"{server.host}:{server.port}/{server.database}"
         for proxy in self._proxies:
-            if not proxy.is_for(server.host, server.port, server.database):
+            if type(proxy) is not library.proxy or not proxy.is_for(
+                server.host, server.port, server.database
+            ):
                 continue
             names_of = [watch.library.name for watch in self._watches if watch.proxy is proxy]
             if library.name in names_of:
@@ -163,7 +205,7 @@ class Watches(Recordings):
             self._replays.prepare(server)
         path = self.folder / f"observing-{len(self._proxies) + 1}.edn"
         self.folder.mkdir(parents=True, exist_ok=True)
-        proxy = InsideProxy(server, path, versions=versions, names=names)
+        proxy = library.proxy(server, path, versions=versions, names=names)
         proxy.start()
         self._ending.callback(proxy.leave)
         self._proxies.append(proxy)

@@ -1,5 +1,6 @@
 """A MariaDB server with a binary log, as `isocheck observe mariadb` starts one."""
 
+import shutil
 from contextlib import closing
 
 import pytest
@@ -9,17 +10,23 @@ from isolang.observe.log.mariadb import SERVER_OPTIONS, LogReader, snapshot
 from isolang.observe.log.tables import Catalogue
 from isolang.run.servers import mariadb as servers
 from isolang.run.servers.server import Server
+from support.paths import ROOT
+
+TLS_FILES = ROOT / "tests" / "data" / "tls"
 
 
 class MariaDB:
-    """A server on a socket, whose role root has no password."""
+    """A server on a socket, whose role root has no password, and that offers TLS."""
 
     def __enter__(self):
         """Start the server, or skip the test if none is installed."""
         pytest.importorskip("pymysql")
         self._server = Server("mariadb", "mysql")
         try:
-            servers.start(self._server, SERVER_OPTIONS, lambda: self.connect().close())
+            options = {**SERVER_OPTIONS}
+            for name, option in (("server.pem", "ssl-cert"), ("server-key.pem", "ssl-key")):
+                options[option] = shutil.copyfile(TLS_FILES / name, f"{self._server.folder}/{name}")
+            servers.start(self._server, options, lambda: self.connect().close())
         except TargetError as error:
             self._server.stop()
             if "no server is installed" in str(error):

@@ -11,11 +11,15 @@ from msgspec import Struct
 
 from isolang.errors import IsolangError, message_in_one_line
 from isolang.observe.mariadb.streams import PacketStream
+from isolang.observe.mariadb.tls import TLSSettings, tls_settings
+from isolang.observe.wire.address import CONNECTS_ITSELF, OWN_CONNECTIONS
 from isolang.run.adapter import import_package
 from isolang.run.address import Address
 
 SCHEMES: Final = ("mariadb", "mysql")
 _LOCAL: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+# The errors of a server that lets nobody, or not this role, connect without encryption.
+_PERHAPS_TLS: Final = frozenset({1045, 3159})
 _CONNECT_SECONDS: Final = 30  # how many seconds the server may take to accept a connection
 
 
@@ -25,6 +29,7 @@ class MariaDBAddress(Struct, frozen=True, kw_only=True):
     Attributes:
         host: a host name, or the path of the server's socket.
         user: the role of applications, and of the observer's own connections.
+        tls: how the proxy and the observer encrypt their connections to the server.
     """
 
     host: str
@@ -32,6 +37,7 @@ class MariaDBAddress(Struct, frozen=True, kw_only=True):
     user: str = "root"
     password: str = ""
     database: str = ""
+    tls: TLSSettings = TLSSettings()
 
     def environment(self, host: str, port: int, name: str) -> dict[str, str]:
         """Return the environment variables that make a command connect to the proxy."""
@@ -55,18 +61,31 @@ class MariaDBAddress(Struct, frozen=True, kw_only=True):
         where = {"unix_socket": self.host} if is_socket else {"host": self.host, "port": self.port}
         # Encryption, for which PyMySQL reads all certificates of the system, protects nothing here.
         is_local = is_socket or self.host in _LOCAL
+        encryption = {"ssl": self.tls.context()} if self.tls else {"ssl_disabled": is_local}
+        before = CONNECTS_ITSELF.set(True)
         try:
-            return pymysql.connect(
+            made = pymysql.connect(
                 user=self.user, password=self.password, charset="utf8mb4", autocommit=True,
                 init_command="SET time_zone='+00:00', sql_mode=''",
-                connect_timeout=_CONNECT_SECONDS,
-                ssl_disabled=is_local, **where,
+                connect_timeout=_CONNECT_SECONDS, **encryption, **where,
             )  # fmt: skip
         except pymysql.Error as error:
+            hint = "name it as mariadb://user@host:3306/database"
+            if not self.tls and error.args and error.args[0] in _PERHAPS_TLS:
+                hint = "if the password is right, the server may require ?ssl-mode=REQUIRED"
             raise IsolangError(
                 f"observe: cannot connect to the database (got {message_in_one_line(error)}); "
-                "hint: name it as mariadb://user@host:3306/database"
+                f"hint: {hint}"
             ) from None
+        finally:
+            CONNECTS_ITSELF.reset(before)
+        OWN_CONNECTIONS.add(made)
+        return made
+
+    @property
+    def certified_name(self) -> str:
+        """The name that the server's certificate must have; a socket is one of this machine."""
+        return "localhost" if self.host.startswith("/") else self.host
 
     async def open_connection(self, stream: PacketStream) -> None:
         """Connect a stream to the server on behalf of an application.
@@ -99,13 +118,8 @@ def address_of(url: str) -> MariaDBAddress:
             f"{parsed}: wrong number of hosts (expected one); hint: "
             "mariadb://user@host:3306/database"
         )
-    tls = [name for name in parsed.options if name.lower().startswith(("ssl", "tls"))]
-    if tls:
-        raise IsolangError(
-            f"{parsed}: the proxy does not encrypt its connections to MariaDB (got {tls[0]}); "
-            "hint: run it on the server's machine"
-        )
+    tls = tls_settings(parsed.options, str(parsed))
     return MariaDBAddress(
         host=parsed.host, port=parsed.port or 3306, user=parsed.user or "root",
-        password=parsed.password, database=parsed.database,
+        password=parsed.password, database=parsed.database, tls=tls,
     )  # fmt: skip

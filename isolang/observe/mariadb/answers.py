@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from isolang.observe.mariadb import packets
+from isolang.observe.mariadb.address import MariaDBAddress
 from isolang.observe.mariadb.packets import (
     CURSOR_EXISTS,
     Ok,
@@ -15,10 +16,12 @@ from isolang.observe.mariadb.packets import (
     cut_binary_row,
     cut_text_row,
     greeting_of,
+    is_tls_request,
     lenenc,
     login_of,
     ok_of,
     read_lenenc,
+    tls_request,
 )
 from isolang.observe.mariadb.recording import RecordedStatement, StatementAnswer
 from isolang.observe.mariadb.statements import Statement
@@ -65,6 +68,7 @@ class AnswerForwarder:
         mode: the session's ``sql_mode``.
         charset: the character set of the texts that the client sends.
         database: the session's default database.
+        thread: the server's number of the connection.
     """
 
     def __init__(self, client: PacketStream, server: PacketStream, unseen: Unseen) -> None:
@@ -72,21 +76,52 @@ class AnswerForwarder:
         self.client, self.server, self._unseen = client, server, unseen
         self.tracks = self.is_tracked = self.has_no_eof = False
         self.mode = self.charset = self.database = ""
+        self.thread = 0
 
-    async def log_in(self) -> bool:
-        """Forward the greeting, the login and what follows; return whether the login succeeded."""
+    async def connect(self, address: MariaDBAddress) -> bool:
+        """Connect to the server, and return whether the client has logged in."""
+        try:
+            await address.open_connection(self.server)
+            return await self._log_in(address)
+        except ConnectionResetError:  # one side has gone
+            return False
+        except OSError as error:
+            text = f"isocheck observe cannot connect to the server: {error or type(error).__name__}"
+            code = packets.NO_CONNECTION.to_bytes(2, "little")
+            self.client.write(b"\xff" + code + b"#08001" + text.encode())
+            return False
+
+    async def _log_in(self, address: MariaDBAddress) -> bool:
+        """Forward the greeting, the login and what follows; return whether the login succeeded.
+
+        The client is never offered encryption, also if the server gets it.
+
+        Raises:
+            OSError: the server cannot encrypt, or its certificate is refused.
+        """
         data = await self.server.read()
         if data[0] == 0xFF:
             self.client.write(data)
             return False
         greeting = greeting_of(data)
+        self.thread = greeting.thread
         self.client.write(greeting.data)
-        login = login_of(await self.client.read(), greeting.offers)
+        first = await self.client.read()
+        if is_tls_request(first):
+            raise OSError("the proxy does not encrypt; connect to it without TLS")
+        login = login_of(first, greeting.offers)
         self.tracks = bool(login.capabilities & packets.SESSION_TRACK)
         self.is_tracked = bool(greeting.offers & packets.SESSION_TRACK)
         self.has_no_eof = bool(login.capabilities & packets.DEPRECATE_EOF)
         self.database = login.database
-        self.server.write(login.data)
+        if address.tls:
+            if not greeting.offers & packets.TLS:
+                raise OSError("the server does not offer TLS")
+            self.server.write(tls_request(login.data))
+            await self.server.encrypt(address.tls.context(), address.certified_name)
+            self.server.write(tls_request(login.data) + login.data[packets.TLS_REQUEST_SIZE :])
+        else:
+            self.server.write(login.data)
         return await self.authenticate()
 
     async def authenticate(self) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from isolang.observe.mariadb import packets
+from isolang.observe.mariadb.address import MariaDBAddress
 from isolang.observe.mariadb.answers import NOT_AS_SENT, AnswerForwarder, PreparedOnWire
 from isolang.observe.mariadb.packets import MORE_RESULTS, parameters_of
 from isolang.observe.mariadb.recording import Recording, StatementAnswer
@@ -31,35 +32,39 @@ _INVALID: Final = (IndexError, KeyError, ValueError, AssertionError)  # of a pac
 
 
 class ProxiedConnection:
-    """A connection of an application, and the one to the server on its behalf."""
+    """A connection of an application, and the one to the server on its behalf.
+
+    Attributes:
+        session: the transactions of the connection.
+        forwarder: forwards the server's answers.
+    """
 
     def __init__(
         self,
         recording: Recording,
         client: PacketStream,
-        connect: Callable[[PacketStream], Awaitable[Any]],
+        address: MariaDBAddress,
         refresh: Callable[[], Awaitable[None]],
     ) -> None:
         """Store the application's side.
 
         Args:
-            connect: connects a stream to the server.
+            address: the address of the server.
             refresh: loads the definitions of tables again if they may have changed.
         """
         self._recording, self._client = recording, client
-        self._connect, self._refresh = connect, refresh
+        self._address, self._refresh = address, refresh
         self._server = PacketStream()
         self._server.peer, client.peer = client, self._server
-        self._session = FollowedSession(recording)
+        self.session = FollowedSession(recording)
         self._prepared: dict[int, PreparedOnWire] = {}
         self._prepared_count = 0
-        self._forwarder = AnswerForwarder(client, self._server, recording.unseen)
+        self.forwarder = AnswerForwarder(client, self._server, recording.unseen)
 
     async def run(self) -> None:
         """Forward all messages until one side ends the connection."""
         try:
-            await self._connect(self._server)
-            if await self._forwarder.log_in():
+            if await self.forwarder.connect(self._address):
                 await self._set_up()
                 while await self._command(await self._client.read()):
                     await self._client.drain()
@@ -68,7 +73,7 @@ class ProxiedConnection:
         except _INVALID as error:
             self._recording.unseen.note(BROKEN, f"{type(error).__name__}: {error}")
         finally:
-            self._session.lose()
+            self.session.lose()
             self._client.close()
             self._server.close()
 
@@ -77,15 +82,15 @@ class ProxiedConnection:
     async def _set_up(self) -> None:
         """Ask for the variables that decide what texts mean, now and at each change."""
         self._prepared.clear()
-        self._session.reset()
-        await self._forwarder.query(_TRACKING)
-        rows = await self._forwarder.query(_SETTINGS)
+        self.session.reset()
+        await self.forwarder.query(_TRACKING)
+        rows = await self.forwarder.query(_SETTINGS)
         if not rows:
             self._recording.unseen.note(NOT_OBSERVED, "settings that cannot be read")
             return
         mode, charset, level = ((value or b"").decode("latin1") for value in rows[0])
-        self._forwarder.mode, self._forwarder.charset = mode, charset
-        self._session.level = level.lower().replace("-", " ")
+        self.forwarder.mode, self.forwarder.charset = mode, charset
+        self.session.level = level.lower().replace("-", " ")
 
     # --- commands ---
 
@@ -101,29 +106,29 @@ class ProxiedConnection:
         elif code == packets.FETCH:
             await self._fetch(data)
         elif code in (packets.LONG_DATA, packets.CLOSE):
-            self._forwarder.send(data)
+            self.forwarder.send(data)
             self._note_unanswered(data)
         elif code == packets.QUIT:
-            self._forwarder.send(data)
+            self.forwarder.send(data)
             self._server.flush()
             return False
         elif code == packets.STATISTICS:
-            self._forwarder.send(data)
+            self.forwarder.send(data)
             self._client.write(await self._server.read())
         elif code == packets.FIELD_LIST:
             await self._field_list(data)
         elif code == packets.CHANGE_USER:
-            self._session.lose()
-            self._forwarder.send(data)
-            if not await self._forwarder.authenticate():
+            self.session.lose()
+            self.forwarder.send(data)
+            if not await self.forwarder.authenticate():
                 return False
             user = data.index(0, 1) + 1
             rest = data[user + 1 + data[user] :]
-            self._forwarder.database = rest[: rest.find(b"\0")].decode("utf-8", "replace")
+            self.forwarder.database = rest[: rest.find(b"\0")].decode("utf-8", "replace")
             await self._set_up()
         elif code in (packets.BINLOG_DUMP, packets.TABLE_DUMP, packets.BULK_EXECUTE):
             self._recording.unseen.note(NOT_OBSERVED, "replication, or bulk execution")
-            self._forwarder.send(data)
+            self.forwarder.send(data)
             while True:
                 self._client.write(await self._server.read())
                 await self._client.drain()
@@ -134,11 +139,11 @@ class ProxiedConnection:
     async def _other(self, data: bytes) -> None:
         """Forward a command whose answer has no rows."""
         if data[0] == packets.RESET_CONNECTION:
-            self._session.lose()
-        self._forwarder.send(data)
-        answer = await self._forwarder.answer(0)
+            self.session.lose()
+        self.forwarder.send(data)
+        answer = await self.forwarder.answer(0)
         if data[0] == packets.INIT_DB and not answer.code:
-            self._forwarder.database = data[1:].decode("utf-8", "replace")
+            self.forwarder.database = data[1:].decode("utf-8", "replace")
         elif data[0] == packets.RESET_CONNECTION:
             await self._set_up()
 
@@ -150,7 +155,7 @@ class ProxiedConnection:
             self._prepared[number].sent_long.add(int.from_bytes(data[5:7], "little"))
 
     async def _field_list(self, data: bytes) -> None:
-        self._forwarder.send(data)
+        self.forwarder.send(data)
         while True:
             definition = await self._server.read()
             self._client.write(definition)
@@ -163,7 +168,7 @@ class ProxiedConnection:
 
     @property
     def _codec(self) -> str:
-        return _CHARSETS.get(self._forwarder.charset, "")
+        return _CHARSETS.get(self.forwarder.charset, "")
 
     def _prepared_texts(self, data: bytes) -> tuple[list[Statement], str]:
         """Return the statements of a text, and the codec of the text."""
@@ -173,19 +178,25 @@ class ProxiedConnection:
         except UnicodeDecodeError:
             codec, text = "latin1", data.decode("latin1")
         known = self._codec if codec == self._codec else ""
-        mode = "ORACLE" if self._forwarder.charset in _UNSAFE else self._forwarder.mode
+        mode = "ORACLE" if self.forwarder.charset in _UNSAFE else self.forwarder.mode
         made = self._recording.preparation.statements(
-            text, mode, self._forwarder.database, known, self._session.temporaries
+            text, mode, self.forwarder.database, known, self.session.temporaries
         )
         return made, codec
 
+    def _take_note(self, text: bytes | str) -> None:
+        """Take what the caller noted about a text, or about the statement that it prepared."""
+        notes = self._recording.notes
+        self.session.note = None if notes is None else notes.take(self.forwarder.thread, text)
+
     async def _text(self, data: bytes) -> None:
+        self._take_note(data[1:])
         made, codec = self._prepared_texts(data[1:])
         if not made:
-            self._forwarder.send(data)
-            await self._forwarder.answer(0)
+            self.forwarder.send(data)
+            await self.forwarder.answer(0)
             return
-        preparation, session = self._recording.preparation, self._session
+        preparation, session = self._recording.preparation, self.session
         made = [
             preparation.marked(statement, f"i{session.connection}.{session.next_number()}")
             for statement in made
@@ -196,9 +207,9 @@ class ProxiedConnection:
             if at or any(statement.hidden or statement.mark for statement in rest):
                 sent = "".join(statement.sent_text() for statement in rest).encode(codec)
                 sent = sent.removeprefix(b";") if at else sent
-                self._forwarder.send(bytes([packets.QUERY]) + sent)
+                self.forwarder.send(bytes([packets.QUERY]) + sent)
             else:
-                self._forwarder.send(data)
+                self.forwarder.send(data)
             refused = await self._answers(rest)
             if refused < 0:
                 return
@@ -215,14 +226,14 @@ class ProxiedConnection:
         at = 0
         while True:
             statement = made[min(at, len(made) - 1)]
-            self._session.begin(statement)
-            answer = await self._forwarder.answer(statement.hidden)
+            self.session.begin(statement)
+            answer = await self.forwarder.answer(statement.hidden)
             if answer.is_refused:
                 return at
             more = bool(answer.status & MORE_RESULTS)
             is_inner = statement.plan.kind in ("call", "other") and more
             if not is_inner:  # the answers inside a procedure end nothing
-                self._session.answered(statement, answer)
+                self.session.answered(statement, answer)
                 await self._follow(statement, answer)
             if not more:
                 return -1
@@ -236,7 +247,7 @@ class ProxiedConnection:
         if statement.plan.kind == "definition":
             await self._refresh()
         elif statement.plan.kind == "use" and not answer.code:
-            self._forwarder.database = statement.plan.name
+            self.forwarder.database = statement.plan.name
 
     # --- prepared statements ---
 
@@ -245,19 +256,20 @@ class ProxiedConnection:
         self._prepared_count += 1
         statement = made[0] if len(made) == 1 else None
         if statement is not None:
-            mark = f"i{self._session.connection}.p{self._prepared_count}"
+            mark = f"i{self.session.connection}.p{self._prepared_count}"
             statement = self._recording.preparation.marked(statement, mark)
             statement.is_binary = True
         if statement is not None and (statement.hidden or statement.mark):
-            self._forwarder.send(bytes([packets.PREPARE]) + statement.sent_text().encode(codec))
+            self.forwarder.send(bytes([packets.PREPARE]) + statement.sent_text().encode(codec))
         else:
-            self._forwarder.send(data)
+            self.forwarder.send(data)
         first = await self._server.read()
         code = int.from_bytes(first[1:3], "little") if first[0] == 0xFF else 0
         if statement is not None and statement.hidden and code in NOT_AS_SENT:
             statement.without_hidden(REFUSED)
-            self._forwarder.send(data)
+            self.forwarder.send(data)
             first = await self._server.read()
+        self._prepared.pop(packets.LAST_PREPARED, None)
         if first[0] == 0xFF:
             self._client.write(first)
             return
@@ -272,27 +284,30 @@ class ProxiedConnection:
                 definition = await self._server.read()
                 if k < shown:
                     self._client.write(definition)
-            if size and not self._forwarder.has_no_eof:
+            if size and not self.forwarder.has_no_eof:
                 self._client.write(await self._server.read())
         if statement is not None:
-            self._prepared[number] = PreparedOnWire(statement, count, keep)
+            on_wire = PreparedOnWire(statement, count, keep)
+            self._prepared[number] = self._prepared[packets.LAST_PREPARED] = on_wire
 
     async def _execute(self, data: bytes) -> None:
         prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
         if prepared is None:
-            self._recording.unseen.note(PREPARED_EARLIER)
-            self._forwarder.send(data)
-            await self._forwarder.answer(0)
+            self.forwarder.send(data)
+            answer = await self.forwarder.answer(0)
+            if not answer.code:  # else the server does not know the statement either
+                self._recording.unseen.note(PREPARED_EARLIER)
             return
         statement = replace(prepared.statement, parameters=self._parameters(prepared, data))
         prepared.sent_long = set()
-        self._forwarder.send(data)
+        self._take_note(prepared.statement.text)
+        self.forwarder.send(data)
         while True:
-            self._session.begin(statement)
-            answer = await self._forwarder.answer(statement.hidden, prepared)
+            self.session.begin(statement)
+            answer = await self.forwarder.answer(statement.hidden, prepared)
             if not answer.status & MORE_RESULTS:
                 break
-        prepared.event = self._session.answered(statement, answer)
+        prepared.event = self.session.answered(statement, answer)
         await self._follow(statement, answer)
 
     def _parameters(self, prepared: PreparedOnWire, data: bytes) -> Parameters:
@@ -307,13 +322,11 @@ class ProxiedConnection:
 
     async def _fetch(self, data: bytes) -> None:
         prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
-        self._forwarder.send(data)
+        self.forwarder.send(data)
         if prepared is None:
-            await self._forwarder.rows(0, 0, ())
+            await self.forwarder.rows(0, 0, ())
             return
-        answer = await self._forwarder.rows(
-            prepared.keep, prepared.statement.hidden, prepared.types
-        )
+        answer = await self.forwarder.rows(prepared.keep, prepared.statement.hidden, prepared.types)
         if prepared.event is not None:
             prepared.event.rows += answer.rows
             prepared.event.count += answer.count

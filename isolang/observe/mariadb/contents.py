@@ -186,8 +186,13 @@ def form_of(table: LoggedTable) -> tuple[tuple[str, ...], ...]:
 class NamedTables:
     """The tables of an observation, by name and definition."""
 
-    def __init__(self) -> None:
-        """Start without tables."""
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+        """Start without tables.
+
+        Args:
+            names: the names of tables in the history, where they differ from those in the database.
+        """
+        self._names = names or {}
         self._by_name: dict[Name, list[NamedTable]] = {}
         self._by_table: dict[int, NamedTable] = {}
         self._labels: dict[str, Name] = {}
@@ -207,7 +212,7 @@ class NamedTables:
             return known
         where = table.schema, table.name
         generations = self._by_name.setdefault(where, [])
-        label = table.name
+        label = self._names.get(table.name, table.name)
         if self._labels.setdefault(label, where) != where:
             label = f"{table.schema}.{table.name}"
         if generations:

@@ -40,6 +40,7 @@ class _Event(Struct, frozen=True, order=True):
 
     Attributes:
         more: further fields of its line.
+        client: the number of the application's call that ends with it; 0 if none does.
     """
 
     position: int
@@ -48,6 +49,7 @@ class _Event(Struct, frozen=True, order=True):
     when: int
     value: str
     more: str = ""
+    client: int = 0
 
 
 class GrowingHistory:
@@ -55,6 +57,8 @@ class GrowingHistory:
 
     Attributes:
         written: the number of transactions in the file.
+        clients: for each line that ends a transaction of a call of the application, the number of
+            the call.
     """
 
     def __init__(self, path: Path, recording: Recording) -> None:
@@ -66,6 +70,7 @@ class GrowingHistory:
         self._events: list[_Event] = []
         self._unobserved = array("q")  # the processes of transactions that nobody saw
         self.written = 0
+        self.clients: dict[int, int] = {}
 
     def write_initial(self, initial: Sequence[tuple[str, str]]) -> None:
         """Write the rows from before the observation, each with the label of its table."""
@@ -100,7 +105,7 @@ class GrowingHistory:
             more += f", :unit {edn(unit)}"
         invoked = f"[{writes}]"
         self._add(_Event(seen.begin, seen.process, "invoke", seen.began, invoked, fields))
-        self._add(_Event(seen.end, seen.process, "ok", seen.ended, value, more))
+        self._add(_Event(seen.end, seen.process, "ok", seen.ended, value, more, seen.client))
 
     def add_unobserved(
         self,
@@ -139,8 +144,11 @@ class GrowingHistory:
 
     def _write(self, event: _Event, what: str) -> None:
         observed, self._is_first = f"{OBSERVED_FIELD}, " * self._is_first, False
+        number = next(self._line)
+        if event.client:
+            self.clients[number + 2] = event.client  # the first line is a comment
         line = (
-            f"{{:index {next(self._line)}, :type :{event.kind}, :process {event.process}, "
+            f"{{:index {number}, :type :{event.kind}, :process {event.process}, "
             f":time {event.when}, {observed}:f :{what}, :value {event.value}{event.more}}}\n"
         )
         self._file.write(line.encode(errors="backslashreplace"))

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.observe.log.mariadb import Group, LoggedStatement
 from isolang.observe.log.replay import Key, ReplayedChange, Rows
@@ -59,10 +60,16 @@ class Merger:
         changed: the versions that were written, until somebody takes them.
     """
 
-    def __init__(self, recording: Recording, most_rows: int) -> None:
-        """Begin without rows."""
+    def __init__(
+        self, recording: Recording, most_rows: int, names: Mapping[str, str] | None = None
+    ) -> None:
+        """Begin without rows.
+
+        Args:
+            names: the names of tables in the history, where they differ from those in the database.
+        """
         self._recording, self._unseen = recording, recording.unseen
-        self.tables = NamedTables()
+        self.tables = NamedTables(names)
         self._reads = StatementReads(self.tables, recording.unseen, most_rows)
         self.doubtful = self._reads.doubtful
         self.changed: list[tuple[NamedTable, Key, int]] = []
@@ -141,7 +148,10 @@ class Merger:
                 self.doubtful.add(table.label)
             word = "delete" if row is None else "insert" if change.kind == "insert" else "w"
             text = f"[:{word} {key}]" if row is None else f"[:{word} {key} {row}]"
-            operations.append(SeenOperation(text, table.label, change.number, statement.comment))
+            caller = _caller_of(change, writer)
+            operations.append(
+                SeenOperation(text, table.label, change.number, statement.comment, caller=caller)
+            )
         return operations
 
     def _operations(
@@ -175,7 +185,7 @@ class Merger:
             operations += reads if is_certain else []
             name = statement_name(event, transaction)
             operations += [
-                SeenOperation(write.text, write.table, write.version, event.statement.text, name)
+                replace(write, shown=write.caller or event.shown, statement=name)
                 for number in numbers for write in writes[number]
             ]  # fmt: skip
         return operations
@@ -186,9 +196,18 @@ class Merger:
         transaction: FollowedTransaction,
         changes: Sequence[ReplayedChange],
     ) -> list[SeenOperation]:
+        self._recording.caller = event.caller
         if event.statement.plan.kind == "select":
             return self._reads.of_select(event, transaction)
         return self._reads.of_write(event, transaction, changes)
+
+
+def _caller_of(change: ReplayedChange, writer: FollowedTransaction | None) -> str:
+    """Return the line that caused a write, if a flush sent it later; empty if it is not known."""
+    if writer is None or not writer.callers:
+        return ""
+    key = frozenset(zip(change.table.key, map(str, change.key), strict=True))
+    return writer.callers.get((change.table.name, key), "")
 
 
 def _must_be_logged(event: RecordedStatement) -> bool:

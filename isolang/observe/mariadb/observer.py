@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing, suppress
 from copy import copy
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field
 
@@ -29,15 +29,16 @@ from isolang.observe.log.mariadb import (
 )
 from isolang.observe.log.tables import Catalogue
 from isolang.observe.mariadb.address import MariaDBAddress
+from isolang.observe.mariadb.completed import ObservationStart
 from isolang.observe.mariadb.connection import ProxiedConnection
-from isolang.observe.mariadb.lines import GrowingHistory, write_end
-from isolang.observe.mariadb.merge import Merger
 from isolang.observe.mariadb.recording import Recording
 from isolang.observe.mariadb.statements import Preparation, programs_of
 from isolang.observe.mariadb.streams import PacketStream
-from isolang.observe.mariadb.waiting import LogMark, WaitingTransactions
-from isolang.observe.unseen import CONTRADICTED, Unseen
+from isolang.observe.mariadb.waiting import LogMark
+from isolang.observe.sql.notes import CallNotes
+from isolang.observe.unseen import Unseen
 
+_T = TypeVar("_T")
 _SECONDS_BETWEEN_TASKS: Final = 0.2
 _MANY: Final = 100  # how many transactions of the log are followed without a pause
 _LONGEST_STEP_S: Final = 0.005  # how long connections may wait for the merge
@@ -48,9 +49,13 @@ class ObservedRun(Struct):
 
     Attributes:
         written: the number of transactions that the file has.
+        unseen: what was not seen so far; the log tells more at the end.
+        refused: how many transactions the server rolled back because of another one.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
+    unseen: Unseen = field(default_factory=Unseen)
+    refused: int = 0
     evaluated: EvaluatedConditions = field(default_factory=EvaluatedConditions)
     written: int = 0
 
@@ -59,12 +64,28 @@ class MariaDBObserver:
     """A proxy in front of a server that records the applications' transactions as a history."""
 
     def __init__(
-        self, server: MariaDBAddress, path: Path, *, listen: tuple[str, int], most_rows: int
+        self,
+        server: MariaDBAddress,
+        path: Path,
+        *,
+        listen: tuple[str, int],
+        most_rows: int,
+        names: Mapping[str, str] | None = None,
+        notes: CallNotes | None = None,
     ) -> None:
-        """Store the settings; :meth:`start` opens connections."""
+        """Store the settings; :meth:`start` opens connections.
+
+        Args:
+            names: the names of tables in the history, where they differ from those in the database.
+            notes: what callers in this process note about their statements. With them, the history
+                is written by :meth:`complete` alone.
+        """
+        self._names, self._notes = names or {}, notes
         self._server, self._path, self._listen = server, path, listen
         self._most_rows = most_rows
-        self._clients: set[asyncio.Task[None]] = set()
+        self._clients: dict[asyncio.Task[None], ProxiedConnection] = {}
+        self._log: LogReader | None = None
+        self._is_leaving = False
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
         self.history = ObservedRun()
@@ -88,15 +109,18 @@ class MariaDBObserver:
         self._recording = Recording(
             Preparation(catalogue, programs, version[0] * 10_000 + version[1] * 100 + version[2]),
             level,
+            self._notes,
         )
         self._recording.rolls_back_on_timeout, self._recording.keeps_snapshots = timeouts, keeps
-        self._merger = Merger(self._recording, self._most_rows)
-        self._lines = GrowingHistory(self._path, self._recording)
-        self._lines.write_initial(self._merger.add_initial(catalogue.tables, rows))
-        self._waiting = WaitingTransactions(self._recording, self._merger, self._lines)
-        self._marks = SnapshotPositions(connect)
-        # The reader of the log loads definitions in its own time.
-        self._log = LogReader(connect, copy(catalogue), position, rows)
+        self._start = ObservationStart(
+            server=self._server, catalogue=copy(catalogue), position=position, rows=rows,
+            most_rows=self._most_rows, names=self._names,
+        )  # fmt: skip
+        if self._notes is None:
+            self._joined = self._start.history(self._recording, self._path)
+            self._marks = SnapshotPositions(connect)
+            self._log = self._start.reader()
+        self._note_numbers()
         self._start_listening()
 
     def _check(self, connection: Any) -> None:
@@ -153,13 +177,17 @@ class MariaDBObserver:
             pause = 0.0 if await self._follow_safely() else _SECONDS_BETWEEN_TASKS
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), pause)
+            if self._is_leaving:
+                server.close()
+                if not self._clients:
+                    break
         server.close()
         for task in tuple(self._clients):
             task.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
 
     async def _follow_safely(self) -> bool:
-        """Follow the log until an error of our own, which must not end the connections.
+        """Follow the log, until an internal error, which must not end the connections.
 
         Return whether there is more to follow already.
         """
@@ -172,38 +200,37 @@ class MariaDBObserver:
 
     async def _follow_log(self) -> bool:
         """Write the transactions of which all is known now, without holding up the connections."""
+        if self._log is None:
+            return False
+        joined = self._joined
         reached, groups = self._log.reached, self._log.take()
-        self._doubt()
+        joined.doubt(self._log)
         begun = monotonic()
-        for _ in self._waiting.advance(groups, reached):
+        for _ in joined.waiting.advance(groups, reached):
             if monotonic() - begun > _LONGEST_STEP_S:
                 await asyncio.sleep(0)
                 begun = monotonic()
         self._note_numbers()
-        if self._waiting.needs_mark:
+        if joined.waiting.needs_mark:
             before = self._recording.ticket()
             position = await asyncio.to_thread(self._marks.position)
             if position is not None:
-                self._waiting.add_mark(LogMark(before, self._recording.ticket(), position))
+                joined.waiting.add_mark(LogMark(before, self._recording.ticket(), position))
         return len(groups) >= _MANY
 
-    def _doubt(self) -> None:
-        """Leave out the tables of which the log has been wrong so far."""
-        for name in tuple(self._log.doubtful):
-            self._merger.doubtful.update(self._merger.tables.labels_of(name))
-
     def _note_numbers(self) -> None:
-        self.history.outcomes = self._recording.outcomes
-        self.history.written = self._lines.written
+        recording = self._recording
+        self.history.outcomes, self.history.unseen = recording.outcomes, recording.unseen
+        self.history.refused = recording.refused
+        if self._log is not None:
+            self.history.written = self._joined.lines.written
 
     def _accept(self) -> PacketStream:
         stream = PacketStream()
-        connection = ProxiedConnection(
-            self._recording, stream, self._server.open_connection, self._refresh
-        )
+        connection = ProxiedConnection(self._recording, stream, self._server, self._refresh)
         task = asyncio.get_running_loop().create_task(connection.run())
-        self._clients.add(task)
-        task.add_done_callback(self._clients.discard)
+        self._clients[task] = connection
+        task.add_done_callback(self._clients.pop)
         return stream
 
     async def _refresh(self) -> None:
@@ -214,6 +241,56 @@ class MariaDBObserver:
     def _definitions(self) -> tuple[Catalogue, Any]:
         with closing(self._server.connect()) as connection:
             return Catalogue(self._server.connect), programs_of(connection)
+
+    # --- in the process of the application ---
+
+    def call(self, function: Callable[[], _T]) -> _T:
+        """Return the result of a function that runs between two messages of any connection."""
+
+        async def run() -> _T:
+            return function()
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+    def name_write(self, backend: int, table: str, key: Mapping[str, Any], where: str) -> None:
+        """Name the ``file:line`` that caused the write of a row by an open transaction.
+
+        Args:
+            backend: the server's number of the transaction's connection.
+            key: the values of the row's primary key in Python, by column.
+        """
+
+        def set_caller() -> None:
+            for connection in self._clients.values():
+                if connection.forwarder.thread == backend:
+                    connection.session.name_write(table.rpartition(".")[2], key, where)
+
+        self.call(set_caller)
+
+    def complete(self, into: Path, accepted: Collection[str] = ()) -> tuple[Unseen, dict[int, int]]:
+        """Write the history recorded so far to a new file, as if the observation ended now.
+
+        The observation goes on. The log is read again for it.
+
+        Returns:
+            What was not seen; and for each line of a transaction of a call of the application, the
+            number of the call.
+        """
+        joined = self._start.history(self.call(self._copied), into)
+        unseen = joined.finish(self._start.reader())
+        return unseen, joined.lines.clients
+
+    def _copied(self) -> Recording:
+        self._note_numbers()
+        return self._recording.copied()
+
+    def leave(self) -> None:
+        """Accept no further connections, and let those that are open go on."""
+
+        def close() -> None:
+            self._is_leaving = True
+
+        self.call(close)
 
     # --- the end ---
 
@@ -227,24 +304,12 @@ class MariaDBObserver:
             self._loop.call_soon_threadsafe(self._ended.set)
             self._thread.join()
         self._marks.close()
-        recording = self._recording
+        assert self._log is not None
         if self._failure is not None:
             self._log.close()
             raise self._failure
-        try:
-            groups = [*self._log.audited()]
-            problems = self._log.problems
-        finally:
-            self._log.close()
-        for problem in problems:
-            recording.unseen.note(CONTRADICTED, f"{problem.kind}: {problem.text}")
-        self._doubt()
-        self._waiting.finish(groups)
-        self._doubt()  # the last groups may have defined tables with the same names
-        self._lines.close(self._merger.doubtful)
+        unseen = self._joined.finish(self._log)
         self._note_numbers()
-        unseen = recording.unseen.settled()
-        write_end(self._path, self._merger.tables.all(), unseen)
         return unseen
 
 

@@ -27,6 +27,13 @@ QUERY_ATTRIBUTES: Final = 1 << 27
 # statement, and without its metadata an answer does not say how many columns it has.
 MASKED: Final = COMPRESS | TLS | OPTIONAL_METADATA | ZSTD | QUERY_ATTRIBUTES
 
+TLS_REQUEST_SIZE: Final = 32
+"""The length of the login that only requests encryption, which is the beginning of a whole one."""
+LAST_PREPARED: Final = 0xFFFFFFFF
+"""Stands for the number of the last prepared statement, whose answer a client need not await."""
+NO_CONNECTION: Final = 2003
+"""The error of a client that cannot connect."""
+
 # The flags of a status.
 IN_TRANSACTION: Final = 0x1
 AUTOCOMMITS: Final = 0x2
@@ -110,10 +117,12 @@ class Greeting(Struct, frozen=True):
     Attributes:
         data: the packet to send to the client.
         offers: the server's capabilities.
+        thread: the server's number of the connection.
     """
 
     data: bytes
     offers: int
+    thread: int = 0
 
 
 def greeting_of(data: bytes) -> Greeting:
@@ -128,7 +137,8 @@ def greeting_of(data: bytes) -> Greeting:
     changed[at : at + 2] = (masked & 0xFFFF).to_bytes(2, "little")
     changed[at + 5 : at + 7] = (masked >> 16).to_bytes(2, "little")
     changed[at + 14 : at + 18] = bytes(4)  # MariaDB's own capabilities, such as bulk execution
-    return Greeting(bytes(changed), offers)
+    thread = int.from_bytes(data[end + 1 : end + 5], "little")
+    return Greeting(bytes(changed), offers, thread)
 
 
 class Login(Struct, frozen=True):
@@ -167,6 +177,21 @@ def login_of(data: bytes, offers: int) -> Login:
     if capabilities & CONNECT_WITH_DB and at < len(data):
         database = data[at : data.index(0, at)]
     return Login(bytes(changed), capabilities & ~MASKED, database.decode("utf-8", "replace"))
+
+
+def is_tls_request(data: bytes) -> bool:
+    """Return whether a client's first packet only requests encryption."""
+    return len(data) == TLS_REQUEST_SIZE and bool(int.from_bytes(data[:4], "little") & TLS)
+
+
+def tls_request(login: bytes) -> bytes:
+    """Return the packet that requests encryption before a login.
+
+    >>> is_tls_request(tls_request(bytes(60)))
+    True
+    """
+    capabilities = int.from_bytes(login[:4], "little") | TLS
+    return capabilities.to_bytes(4, "little") + login[4:TLS_REQUEST_SIZE]
 
 
 class Ok(Struct):

@@ -41,8 +41,9 @@ class SeenOperation(Struct, frozen=True, gc=False):
     Attributes:
         table: the label of its table.
         version: the number of the version that it writes; ``None`` for a read.
-        shown: the text of its statement.
+        shown: the caller of its statement, or else the text.
         statement: the name of its statement in the history.
+        caller: the ``file:line`` that assigned what it writes; empty if its statement's caller did.
     """
 
     text: str
@@ -50,6 +51,7 @@ class SeenOperation(Struct, frozen=True, gc=False):
     version: int | None = None
     shown: str = ""
     statement: str = ""
+    caller: str = ""
 
     @property
     def writes(self) -> bool:
@@ -171,7 +173,7 @@ class TableReads:
         transaction: FollowedTransaction,
     ) -> SeenOperation:
         return SeenOperation(
-            text, table.label, None, event.statement.text, statement_name(event, transaction)
+            text, table.label, None, event.shown, statement_name(event, transaction)
         )
 
     def _condition(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from copy import copy
 from itertools import count
 from random import SystemRandom
 from time import monotonic_ns
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from isolang.observe.mariadb.statements import Preparation, Statement
+from isolang.observe.sql.notes import CallNotes
 from isolang.observe.unseen import Unseen
 
 _MOST_CONNECTIONS: Final = 1 << 24
@@ -56,6 +59,7 @@ class RecordedStatement(Struct, kw_only=True):
         is_open: whether the application has not fetched all rows.
         sent: the position at which it was sent among the events of all connections.
         answered: the position of its answer.
+        caller: the ``file:line`` that sent it; empty if unknown.
     """
 
     statement: Statement
@@ -68,6 +72,12 @@ class RecordedStatement(Struct, kw_only=True):
     is_open: bool = False
     sent: int = 0
     answered: int = 0
+    caller: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Return what names it in a report: its caller, or else its text."""
+        return self.caller or self.statement.text
 
 
 class FollowedTransaction(Struct, kw_only=True, eq=False):
@@ -89,6 +99,8 @@ class FollowedTransaction(Struct, kw_only=True, eq=False):
         units: the names of the unit that it belongs to, by what names it; empty if two statements
             disagree.
         labels: the names of the programs that its statements belong to.
+        client: the number of the application's call that it belongs to; 0 if there is none.
+        callers: the ``file:line`` that caused the write of a row, by the row's table and key.
     """
 
     process: int
@@ -110,6 +122,8 @@ class FollowedTransaction(Struct, kw_only=True, eq=False):
     waits_since: int = -1
     units: dict[str, str] = field(default_factory=dict)
     labels: list[str] = field(default_factory=list)
+    client: int = 0
+    callers: dict[tuple[str, frozenset[tuple[str, str]]], str] = field(default_factory=dict)
 
     @property
     def first_text(self) -> str:
@@ -130,18 +144,27 @@ class Recording:
         keeps_snapshots: whether REPEATABLE READ is snapshot isolation in all sessions.
         definitions: the positions at which a statement that changed definitions was sent and
             answered, by its name in the log.
+        refused: how many transactions the server rolled back because of another one.
+        notes: what callers in this process note about their statements; ``None`` if applications
+            are other processes.
+        caller: the ``file:line`` of the statement that is being joined with the log.
     """
 
-    def __init__(self, preparation: Preparation, level: str) -> None:
+    def __init__(
+        self, preparation: Preparation, level: str, notes: CallNotes | None = None
+    ) -> None:
         """Create an empty recording."""
-        self.preparation, self.level = preparation, level
+        self.preparation, self.level, self.notes = preparation, level, notes
+        self.refused = 0
+        self._processes_of_calls: dict[int, int] = {}
         self.rolls_back_on_timeout = self.keeps_snapshots = False
         self.definitions: dict[str, tuple[int, int]] = {}
         self.open: dict[int, FollowedTransaction] = {}
         self.transactions: list[FollowedTransaction] = []
         self.kept: list[FollowedTransaction] | None = None
         self.outcomes: Counter[str] = Counter()
-        self.unseen = Unseen()
+        self.caller = ""
+        self.unseen = Unseen(lambda: self.caller)
         self._positions, self._processes = count(), count(1)
         # The log has the comments of all proxies in front of a server: none may have our numbers.
         self.first_connection = SystemRandom().randrange(1 << 40)
@@ -158,3 +181,35 @@ class Recording:
     def process(self) -> int:
         """Return a number for a new session."""
         return next(self._processes)
+
+    def process_of_call(self, client: int) -> int:
+        """Return the number of the session of a call of the application.
+
+        Each call has a session of its own, because calls that share a connection are not ordered by
+        the application.
+        """
+        if client not in self._processes_of_calls:
+            self._processes_of_calls[client] = self.process()
+        return self._processes_of_calls[client]
+
+    def copied(self) -> Recording:
+        """Return a copy that can be joined with the log while this one goes on.
+
+        The log decides about the transactions that are open.
+        """
+        other = copy(self)
+        other.open = {}
+        other.transactions = [copy(transaction) for transaction in self.transactions]
+        for transaction in self.open.values():
+            end, ended = self.ticket()
+            other.transactions.append(
+                replace(
+                    transaction, events=[*transaction.events], numbers={*transaction.numbers},
+                    outcome="info", end=end, ended=ended,
+                )
+            )  # fmt: skip
+        other.outcomes, other.unseen = Counter(self.outcomes), Unseen(lambda: other.caller)
+        other.outcomes["info"] += len(self.open)
+        other.unseen.add(self.unseen)
+        other.definitions = dict(self.definitions)
+        return other

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from isolang.observe.mariadb.packets import AUTOCOMMITS, IN_TRANSACTION, MORE_RESULTS
 from isolang.observe.mariadb.recording import (
@@ -14,6 +15,7 @@ from isolang.observe.mariadb.recording import (
     StatementAnswer,
 )
 from isolang.observe.mariadb.statements import Statement
+from isolang.observe.sql.notes import CallNote
 from isolang.observe.unseen import AUTOCOMMIT, DEFINITIONS, NO_ANSWER, NO_END, NO_ROW, TEMPORARY
 
 _ROLLED_BACK: Final = frozenset({1213, 1020, 1614})  # deadlock; a newer version than the snapshot
@@ -36,7 +38,10 @@ class FollowedSession:
         connection: the number that the comments of its statements name.
         temporaries: the names of the temporary tables that it has created, in lower case.
         in_transaction: whether the server has a transaction open.
+        note: what the caller noted about the statement that is being sent.
     """
+
+    note: CallNote | None = None
 
     def __init__(self, recording: Recording) -> None:
         """Begin a session."""
@@ -93,10 +98,28 @@ class FollowedSession:
         for source, name in statement.units.items():
             if self._transaction.units.setdefault(source, name) != name:
                 self._transaction.units[source] = ""
+        if self.note is not None:
+            self._name_call(self._transaction, self.note)
         if statement.program and statement.program not in self._transaction.labels:
             self._transaction.labels.append(statement.program)
         if statement.mark and not statement.is_binary:
             self._transaction.numbers.add(int(statement.mark.partition(".")[2]))
+
+    def _name_call(self, transaction: FollowedTransaction, note: CallNote) -> None:
+        """Note the application's call that a transaction belongs to."""
+        if not note.client or transaction.client:
+            return
+        transaction.client = note.client
+        transaction.units.setdefault("call", f"call {note.client}")
+        transaction.process = self._recording.process_of_call(note.client)
+        if note.label and note.label not in transaction.labels:
+            transaction.labels.append(note.label)
+
+    def name_write(self, table: str, key: Mapping[str, Any], where: str) -> None:
+        """Name the line that caused the write of a row by the open transaction."""
+        if self._transaction is not None:
+            row = frozenset((name, str(value)) for name, value in key.items())
+            self._transaction.callers[table, row] = where
 
     def _finish(self, outcome: Outcome, gtid: str = "") -> None:
         """End the transaction."""
@@ -202,6 +225,7 @@ class FollowedSession:
             self._finish("info")
             self.in_transaction = False
         elif code in _ROLLED_BACK or times_out or not self.in_transaction:
+            recording.refused += code in _ROLLED_BACK or code == _TIMEOUT
             self._finish("fail")
             self.in_transaction = False
         else:
@@ -258,6 +282,7 @@ class FollowedSession:
             event.changed = answer.affected or answer.count
             if match := _LISTED.match(answer.info):
                 event.listed = int(match[1])
+        event.caller = "" if self.note is None else self.note.caller
         transaction.events.append(event)
         return event
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from typing import Any, Final
 
 from isolang.observe.mariadb.packets import LONGEST, packet
@@ -116,6 +117,18 @@ class PacketStream(asyncio.Protocol):
         """Collect a message to send."""
         self._out += packet(data, self.sequence)
         self.sequence = (self.sequence + 1 + len(data) // LONGEST) & 255
+
+    async def encrypt(self, context: ssl.SSLContext, name: str) -> None:
+        """Send what was collected, and encrypt what follows.
+
+        Raises:
+            OSError: the other side cannot do so, or its certificate is refused.
+        """
+        self.flush()
+        loop = asyncio.get_running_loop()
+        self.transport = await loop.start_tls(
+            self.transport, self, context, server_hostname=name or None
+        )
 
     def flush(self) -> None:
         """Send what was collected."""

@@ -98,7 +98,7 @@ class _Owners:
             return open_transaction
         return self._by_number.get((connection, number))
 
-    def is_ours(self, group: Group) -> bool:
+    def names_this_proxy(self, group: Group) -> bool:
         """Return whether a comment names a connection of this proxy."""
         matches = (_COMMENT.fullmatch(statement.mark) for statement in group.statements)
         return any(match and self._recording.is_own(int(match[1])) for match in matches)
@@ -143,7 +143,7 @@ class WaitingTransactions:
 
         Args:
             groups: the log's next transactions.
-            reached: a position up to which there are no others; ``None`` at the end of the log.
+            reached: a position up to which there is nothing else; ``None`` at the log's end.
         """
         taken, _ = self._recording.ticket()
         self._groups += ((taken, group) for group in groups)
@@ -204,7 +204,7 @@ class WaitingTransactions:
         if owner is not None:
             known.append(applied)
             return True
-        if _has_known_changes(group) and self._owners.is_ours(group):
+        if _has_known_changes(group) and self._owners.names_this_proxy(group):
             self._merger.note_late(group.statements[0].comment)
         self._unobserved.append((group.position, MergedTransaction(applied.operations())))
         return True

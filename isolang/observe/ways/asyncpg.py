@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from isolang.errors import IsolangError
 from isolang.observe.ways.hooks import Hooks, Steps
+from isolang.observe.ways.inside import InsideProxy
 from isolang.observe.ways.library import LibraryWatch
 
 _CALLS: Final = ("execute", "fetch", "fetchrow", "fetchval", "fetchmany", "executemany")
@@ -28,6 +29,7 @@ class Asyncpg:
     """Implements :class:`isolang.observe.ways.library.Library` for asyncpg."""
 
     name = "watch_asyncpg"
+    proxy = InsideProxy
 
     def hook(self, hooks: Hooks, watch: LibraryWatch) -> None:
         """Replace ``connect``, and note each statement of connections and prepared statements.

@@ -21,8 +21,8 @@ from isolang.observe.unseen import CATALOGUE, Unseen, unseen_phrases
 from isolang.observe.ways.callers import caller
 from isolang.observe.wire.address import CONNECTS_ITSELF, ServerAddress
 
-_MOST_ROWS: Final = 10_000  # as for `isocheck observe`
-_PROXY_HOST: Final = "127.0.0.1"
+MOST_ROWS: Final = 10_000  # as for `isocheck observe`
+PROXY_HOST: Final = "127.0.0.1"
 OF_PSYCOPG: Final = frozenset({
     "autocommit", "context", "cursor_factory", "prepare_threshold", "row_factory",
 })  # fmt: skip
@@ -57,13 +57,16 @@ class InsideProxy:
 
     def __init__(
         self,
-        server: ServerAddress,
+        server: Any,
         path: Path,
         *,
         versions: bool = False,
         names: Mapping[str, str] | None = None,
     ) -> None:
         """Store the settings; :meth:`start` starts the proxy.
+
+        Args:
+            server: the address, as :meth:`server_of` returns it.
 
         Raises:
             IsolangError: threads of this process are not the system's, so the proxy would not run.
@@ -76,15 +79,24 @@ class InsideProxy:
         self.is_over, self._ended = False, 0
         self.clients: dict[int, int] = {}
         self._completed: tuple[Path, Unseen, int] | None = None
-        self._observer = Observer(
-            server,
-            path,
-            listen=(_PROXY_HOST, 0),
-            most_rows=_MOST_ROWS,
-            versions=versions,
+        self._observer: Any = self._new_observer(names)
+
+    def _new_observer(self, names: Mapping[str, str] | None) -> Any:
+        """Return what records in front of the server."""
+        return Observer(
+            self.server,
+            self.path,
+            listen=(PROXY_HOST, 0),
+            most_rows=MOST_ROWS,
+            versions=self.versions,
             names=names,
             notes=self.notes,
         )
+
+    @staticmethod
+    def server_of(who: str, conninfo: str, parameters: Mapping[str, Any]) -> Any:
+        """Return the address of a server, as :func:`server_of` does."""
+        return server_of(who, conninfo, parameters)
 
     def start(self) -> None:
         """Read the rows in the database, and start listening.
@@ -92,9 +104,12 @@ class InsideProxy:
         Raises:
             IsolangError: the database cannot be read, or does not log its versions.
         """
+        self._start_observer()
+        _STARTED.add(self)
+
+    def _start_observer(self) -> None:
         self._observer.start()
         self._observer.history.rolled_back = RolledBackRows()
-        _STARTED.add(self)
 
     def pause_after_answers(self, pause: Callable[[], float]) -> None:
         """Hold each connection after an answer of the server, for as long as a function says."""
@@ -181,7 +196,7 @@ class InsideProxy:
     def serves(self, host: str, port: int) -> bool:
         """Return whether an address is that of the proxy's server."""
         here = self.server
-        return int(port) == here.port and (host == here.host or _same_host(host, here.host))
+        return int(port) == here.port and (host == here.host or same_host(host, here.host))
 
     def is_for(self, host: str, port: int, database: str) -> bool:
         """Return whether a database is the one that this proxy was started for."""
@@ -207,7 +222,7 @@ class InsideProxy:
             return None
         moved = {k: v for k, v in parameters.items() if k not in _OF_THE_WAY and v is not None}
         moved |= {
-            "host": _PROXY_HOST, "port": self._observer.port, "sslmode": "disable",
+            "host": PROXY_HOST, "port": self._observer.port, "sslmode": "disable",
             "gssencmode": "disable",
         }  # fmt: skip
         # libpq looks for a password by the server's address, which is now another one.
@@ -218,7 +233,7 @@ class InsideProxy:
     @property
     def port(self) -> int:
         """The port of the proxy, on the loopback interface."""
-        return self._observer.port
+        return int(self._observer.port)
 
 
 def server_of(who: str, conninfo: str, parameters: Mapping[str, Any]) -> ServerAddress:
@@ -291,7 +306,7 @@ def _defaults() -> dict[str, str]:
 
 
 @lru_cache(maxsize=256)
-def _same_host(one: str, other: str) -> bool:
+def same_host(one: str, other: str) -> bool:
     """Return whether two names are those of one machine, as far as the resolver knows."""
     if one.startswith("/") or other.startswith("/"):
         return one.rstrip("/") == other.rstrip("/")

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
 
 class Library(Protocol):
-    """A library through which applications use PostgreSQL.
+    """A library through which applications use a database.
 
     Attributes:
         name: the name of the ``Isolation`` method that watches the library.
+        proxy: the class of the proxy that its connections go through.
     """
 
     name: str
+    proxy: type[InsideProxy]
 
     def hook(self, hooks: Hooks, watch: LibraryWatch) -> None:
         """Replace the library's ``connect``, and note each statement that it sends."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from isolang.errors import IsolangError
 from isolang.observe.ways.callers import caller
 from isolang.observe.ways.inside import PROXIES, InsideProxy
-from isolang.observe.ways.libraries import LIBRARIES
+from isolang.observe.ways.libraries import LIBRARIES, MARIADB_LIBRARIES
 from isolang.observe.ways.library import Library, LibraryWatch
 
 if TYPE_CHECKING:
@@ -128,16 +128,18 @@ def library_of(engine: Engine) -> Library:
     """Return the library of an engine.
 
     Raises:
-        IsolangError: the engine is not for PostgreSQL, or its driver is not supported.
+        IsolangError: the engine is for another database, or its driver is not supported.
     """
     dialect = engine.dialect
-    if dialect.name != "postgresql" or dialect.driver not in LIBRARIES:
-        expected = ", ".join(f"postgresql+{name}" for name in LIBRARIES)
+    named = {f"postgresql+{name}": made for name, made in LIBRARIES.items()}
+    named |= {f"mysql+{name}": made for name, made in MARIADB_LIBRARIES.items()}
+    name = f"{dialect.name.replace('mariadb', 'mysql')}+{dialect.driver}"
+    if name not in named:
         raise IsolangError(
             f"watch: unsupported engine (got {dialect.name}+{dialect.driver}, expected one of "
-            f"{expected})"
+            f"{', '.join(named)}); hint: isocheck observe sees applications with any driver"
         )
-    return LIBRARIES[dialect.driver]()
+    return named[name]()
 
 
 class _Connecting(Exception):  # noqa: N818 - it ends an attempt to connect
@@ -145,7 +147,7 @@ class _Connecting(Exception):  # noqa: N818 - it ends an attempt to connect
 
 
 def parameters_of(engine: Engine) -> dict[str, Any]:
-    """Return the parameters for connecting psycopg to an engine's database."""
+    """Return the parameters of an engine's database, as psycopg or a driver of MariaDB has them."""
     from sqlalchemy import event
 
     _, parameters_of_url = engine.dialect.create_connect_args(engine.url)
@@ -163,6 +165,8 @@ def parameters_of(engine: Engine) -> dict[str, Any]:
     finally:
         event.remove(engine, "do_connect", ask)
         pool.dispose()
+    if engine.dialect.driver in MARIADB_LIBRARIES:
+        return dict(parameters_of_url)
     if engine.dialect.driver == "asyncpg":
         return {
             _LIBPQ_NAMES[name]: value

@@ -9,6 +9,7 @@ from typing import Any
 
 from isolang.errors import IsolangError
 from isolang.observe.ways.hooks import Hooks
+from isolang.observe.ways.inside import InsideProxy
 from isolang.observe.ways.library import LibraryWatch, noting, text_of
 
 
@@ -16,6 +17,7 @@ class Psycopg2:
     """Implements :class:`isolang.observe.ways.library.Library` for psycopg2."""
 
     name = "watch_psycopg2"
+    proxy = InsideProxy
 
     def hook(self, hooks: Hooks, watch: LibraryWatch) -> None:
         """Replace ``connect``, and note each statement of a cursor.

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from isolang.observe.ways.hooks import Hooks
-from isolang.observe.ways.inside import OF_PSYCOPG
+from isolang.observe.ways.inside import OF_PSYCOPG, InsideProxy
 from isolang.observe.ways.library import LibraryWatch, noting, text_of
 
 
@@ -14,6 +14,7 @@ class Psycopg:
     """Implements :class:`isolang.observe.ways.library.Library` for psycopg 3."""
 
     name = "watch_psycopg"
+    proxy = InsideProxy
 
     def hook(self, hooks: Hooks, watch: LibraryWatch) -> None:
         """Replace ``connect``, and note each statement that a cursor sends."""

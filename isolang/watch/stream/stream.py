@@ -68,8 +68,7 @@ class Stream:
     Attributes:
         log: reads the same input again.
         ended: whether the stream has yielded its last batch.
-        note_lacking: as for :class:`LogClients`.
-        is_unaudited: as for :class:`LogClients`.
+        note_lacking, is_unaudited: as for :class:`LogClients`.
     """
 
     def __init__(
@@ -94,8 +93,8 @@ class Stream:
         self._fronts = WatermarkRule(grace=grace, clock_error=clock_error)
         self._batch = batch
         self._clients = LogClients(sources, format=format, clock=clock, follow=follow, spool=spool)
-        self.note_lacking = self._clients.note_lacking
-        self.is_unaudited = self._clients.is_unaudited
+        logs = self._clients
+        self.note_lacking, self.is_unaudited = logs.note_lacking, logs.is_unaudited
         self._batches = Batches(self._clients, self._fronts)
         self._stopped = False
         self._progress = False  # whether the last attempt read data, but not enough for a batch

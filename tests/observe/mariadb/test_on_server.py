@@ -3,16 +3,21 @@
 import re
 import struct
 import sys
+import time
 from contextlib import closing, contextmanager, suppress
 
 import pytest
+from support.mariadb import TLS_FILES
 
 import isolang
+from isolang.errors import IsolangError
 from isolang.observe.log import replay
 from isolang.observe.mariadb import waiting
 from isolang.observe.mariadb.address import MariaDBAddress
 from isolang.observe.mariadb.observer import MariaDBObserver
+from isolang.observe.mariadb.tls import TLSSettings
 from isolang.observe.unseen import HARMFUL_KINDS, kind_of
+from isolang.run.play.live import judge_prefix
 
 pytestmark = pytest.mark.server
 
@@ -37,7 +42,8 @@ class Application:
         import pymysql
 
         return pymysql.connect(
-            host="127.0.0.1", port=self.observer.port, user="root", database="test_log",
+            host="127.0.0.1", port=self.observer.port, database="test_log",
+            user=more.pop("user", "root"),
             init_command=f"SET SESSION TRANSACTION ISOLATION LEVEL {level}",
             local_infile=True, ssl_disabled=True, **more,
         )  # fmt: skip
@@ -81,6 +87,14 @@ def run(connection, text, values=None):
     with connection.cursor() as cursor:
         cursor.execute(text, values)
         return cursor.fetchall()
+
+
+def wait_until(condition):
+    """Wait for something that the observer does in its own time."""
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def lost_update(first_client, second_client, lock):
@@ -154,6 +168,11 @@ def test_races(mariadb, tmp_path):
                 first_client.rollback()
             else:
                 race(first_client, second_client, lock)
+            if number == 0:  # the file has both transactions while the application runs
+                wait_until(lambda: application.observer.history.written >= 2)
+                text = application.path.read_bytes()
+                assert judge_prefix(text, "si", 60).anomaly == "lost update"
+                assert application.outcome("si") == "unknown"  # until the audit
             first_client.close()
             second_client.close()
             application.stop()
@@ -484,6 +503,36 @@ def test_servers_that_cannot_be_observed(mariadb, tmp_path):
         MariaDBObserver(nobody, tmp_path / "b.edn", **more).start()
 
 
+def test_encryption(mariadb, tmp_path):
+    """The proxy and the observer encrypt their connections to the server, and check it."""
+    mariadb.fresh(*SCHEMA)
+    with suppress(Exception):
+        mariadb.run("CREATE USER safe@localhost REQUIRE SSL", database=None)
+    mariadb.run("GRANT ALL ON *.* TO safe@localhost", database=None)
+    for mode, root, refused in (
+        ("", "", "may require .ssl-mode=REQUIRED"),
+        ("VERIFY_CA", "another-authority.pem", "certificate verify failed"),
+    ):
+        tls = TLSSettings(mode=mode, root=str(TLS_FILES / root))
+        with pytest.raises(IsolangError, match=refused):
+            MariaDBAddress(host=mariadb.socket, user="safe", tls=tls).connect()
+    tls = TLSSettings(mode="VERIFY_IDENTITY", root=str(TLS_FILES / "authority.pem"))
+    where = MariaDBAddress(host=mariadb.socket, user="safe", tls=tls)
+    path = tmp_path / "h.edn"
+    observer = MariaDBObserver(where, path, listen=("127.0.0.1", 0), most_rows=1000)
+    observer.start()
+    application = Application(observer, path)
+    with closing(application.connect(user="safe")) as connection:
+        ((_, cipher),) = run(connection, "SHOW STATUS LIKE 'Ssl_cipher'")
+        assert cipher
+        assert not connection._secure
+        run(connection, "SELECT balance FROM account WHERE id = 0")
+        run(connection, "UPDATE account SET balance = 5 WHERE id = 0")
+        connection.commit()
+    application.stop()
+    assert (application.outcome("ser"), application.unseen) == ("valid", {})
+
+
 def test_the_command(mariadb, tmp_path, capsys):
     """The command finds the server in its environment, and the page of options is the same."""
     from isolang.cli.main import main
@@ -538,7 +587,13 @@ def test_cursors_long_data_and_options(mariadb, tmp_path):
         number = client.statement
         client._raw._execute_command(24, number + b"\0\0" + b"r1")
         client._raw._next_seq_id = 0
-        send(23, number + b"\0\1\0\0\0\0\1\xfe\0", 4)
+        send(23, number + b"\0\1\0\0\0\0\1\xfe\0", 5)
+        # Nobody awaits the answer before the execution of what was prepared last, or was not.
+        for text, packets in (("SELECT balance FROM account WHERE id = 1", 8), ("SELEC", 2)):
+            client._raw._execute_command(22, text)
+            client._raw._next_seq_id = 0
+            send(23, b"\xff\xff\xff\xff" + b"\0\1\0\0\0", packets)
+            answers[-1] = answers[-1][1:]  # the first one has the statement's number
         return answers
 
     with observed(mariadb, tmp_path / "h.edn") as application:
@@ -554,5 +609,5 @@ def test_cursors_long_data_and_options(mariadb, tmp_path):
         }  # fmt: skip
         text = application.path.read_text()
         assert text.count("[:rp") == 1
-        assert text.count("[:r ") == 2
+        assert text.count("[:r ") == 3
         assert application.accepted_outcome("sser") == "valid"

@@ -134,7 +134,7 @@ def test_the_transaction_of_a_group_of_the_log(groups, outcome, numbers, counted
             mark="i1.7", is_binary=False, unseen="", text="INSERT", tables=[],
             plan=SimpleNamespace(kind="insert", name="", locks=""),
         ),
-        changed=1, matched=0, number=1, listed=1,
+        changed=1, matched=0, number=1, listed=1, caller="", shown="INSERT",
     )  # fmt: skip
     recording.transactions.append(
         FollowedTransaction(
