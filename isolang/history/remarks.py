@@ -22,6 +22,7 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.possible import with_possible_facts
 from isolang.history.values import atom_text
+from isolang.patterns import pattern
 
 if TYPE_CHECKING:
     from isolang.history.described import DescribedColumns
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _NAMES: Final = (b", :callers [", b", :rows [")
 # SOUND BECAUSE: a string is one token, so a field's name inside a string is not taken for a field.
-_TOKEN: Final = re.compile(rb"%s|, :callers \[|, :rows \[" % _STRING)
-_TEXTS: Final = re.compile(rb"((?:%s[ \t]?)*)\]" % _STRING)
+_TOKEN: Final = pattern(rb"%s|, :callers \[|, :rows \[" % _STRING)
+_TEXTS: Final = pattern(rb"((?:%s[ \t]?)*)\]" % _STRING)
 
 Named: TypeAlias = tuple[str, str, str]
 """An operation, with its key and value as isolang prints them: ``("r", '"account/a"', "nil")``.
@@ -57,6 +58,7 @@ NO_REMARK: Final = Remark()
 COLUMNS_COMMENT: Final = ";:columns "
 UNIQUE_COMMENT: Final = ";:unique "
 REFERENCES_COMMENT: Final = ";:references "
+DATABASE_COMMENT: Final = ";:database "
 
 RecordedForeignKey: TypeAlias = tuple[list[str], str, list[str]]
 """The referencing columns, the referenced table, and its columns in the same order."""
@@ -173,6 +175,18 @@ def read_foreign_keys(path: str) -> Mapping[str, Sequence[RecordedForeignKey]]:
     text = _closing_comment(path, REFERENCES_COMMENT)
     try:
         return json.decode(text, type=dict[str, list[RecordedForeignKey]])
+    except (ValueError, DecodeError):
+        return {}
+
+
+def read_database(path: str) -> Mapping[str, object]:
+    """Return what a recording says of its database: its name, and settings that change levels.
+
+    A comment at the end of a recording of MariaDB has this map in JSON: ``;:database {"name":
+    "MariaDB", "innodb_snapshot_isolation": false}``. If it is missing, the result is empty.
+    """
+    try:
+        return json.decode(_closing_comment(path, DATABASE_COMMENT), type=dict[str, object])
     except (ValueError, DecodeError):
         return {}
 

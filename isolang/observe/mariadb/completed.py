@@ -62,7 +62,13 @@ class JoiningHistory(Struct, frozen=True):
         self.lines.close(merger.doubtful, merger.is_kept, self._evaluate, merger.tables.all())
         merger.note_odd_columns()
         unseen = self.recording.unseen.settled()
-        write_end(self.path, self.merger.tables.all(), unseen)
+        write_end(
+            self.path,
+            self.merger.tables.all(),
+            unseen,
+            foreign=log.foreign_keys,
+            keeps_snapshots=self.recording.keeps_snapshots,
+        )
         return unseen
 
     def _evaluate(self, reads: Sequence[EvaluatedRead]) -> None:

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
@@ -15,7 +15,12 @@ from typing import Final
 from msgspec import Struct
 
 from isolang.history.not_seen import OBSERVED_FIELD, unseen_line
-from isolang.history.remarks import COLUMNS_COMMENT, UNIQUE_COMMENT
+from isolang.history.remarks import (
+    COLUMNS_COMMENT,
+    DATABASE_COMMENT,
+    REFERENCES_COMMENT,
+    UNIQUE_COMMENT,
+)
 from isolang.observe.history.edn import edn
 from isolang.observe.history.lines import (
     TAB,
@@ -23,6 +28,7 @@ from isolang.observe.history.lines import (
     changed_line,
     settle_possible_facts,
 )
+from isolang.observe.log.tables import Foreign, Name
 from isolang.observe.mariadb.contents import NamedTable
 from isolang.observe.mariadb.merge import MergedTransaction
 from isolang.observe.mariadb.reads import SeenOperation
@@ -287,15 +293,42 @@ class _Without:
         return ["" if text.startswith(self._heads) else text for text in operations]
 
 
-def write_end(path: Path, tables: Iterable[NamedTable], unseen: Unseen) -> None:
-    """Write comments about the tables, and about what was not seen."""
-    unique = {
-        table.label: sorted(sorted(columns) for columns in table.table.unique) for table in tables
-    }
+def write_end(
+    path: Path,
+    tables: Iterable[NamedTable],
+    unseen: Unseen,
+    *,
+    foreign: Iterable[Foreign] = (),
+    keeps_snapshots: bool = False,
+) -> None:
+    """Write comments about the database and its tables, and about what was not seen."""
+    unique = {}
+    labels: dict[Name, str] = {}
+    for table in tables:
+        labels[table.table.schema, table.table.name] = table.label  # of the last definition
+        unique[table.label] = sorted(sorted(columns) for columns in table.table.unique)
     with path.open("ab") as file:
-        if known := {label: of for label, of in unique.items() if of}:
-            file.write(f"{UNIQUE_COMMENT}{json.dumps(known)}\n".encode())
+        database = {"name": "MariaDB", "innodb_snapshot_isolation": keeps_snapshots}
+        file.write(f"{DATABASE_COMMENT}{json.dumps(database)}\n".encode())
+        for comment, known in (
+            (UNIQUE_COMMENT, unique),
+            (REFERENCES_COMMENT, _references(foreign, labels)),
+        ):
+            if named := {label: of for label, of in known.items() if of}:
+                file.write(f"{comment}{json.dumps(named)}\n".encode())
         file.write(unseen_line(unseen_phrases(unseen)).encode())
+
+
+def _references(
+    foreign: Iterable[Foreign], labels: Mapping[Name, str]
+) -> dict[str, list[tuple[list[str], str, list[str]]]]:
+    """Return the foreign keys of each table, with the tables and columns that they refer to."""
+    references: dict[str, list[tuple[list[str], str, list[str]]]] = {}
+    for key in foreign:
+        if key.table in labels and key.parent in labels:
+            columns = key.columns, labels[key.parent], key.parents
+            references.setdefault(labels[key.table], []).append(columns)
+    return references
 
 
 def _remarks(operations: Sequence[SeenOperation]) -> str:
