@@ -198,15 +198,24 @@ class TableReads:
         """Return the predicate of the rows before the last one, and the keys of the other rows.
 
         SOUND BECAUSE: LIMIT has left out no row before the last one in the order of a column. Of
-        those with the last one's value, the server was free to choose some.
+        those with the last one's value, the server was free to choose some. NULL is the lowest.
         """
         name, descends = order
-        recorded = read.table.compared[name].recorded
+        recorded, column = read.table.compared[name].recorded, column_edn(name)
         values = {read.table.table.key_of(row): recorded(row[name]) for row in read.rows}
-        end = min(values.values()) if descends else max(values.values())
-        sign = ">" if descends else "<"
+        known = [value for value in values.values() if value is not None]
+        lowest = None if len(known) < len(values) else min(known)
+        end = lowest if descends else max(known, default=None)
+        if end is None:
+            before = f"[:not [:null {column}]]" if descends else "[:not :true]"
+        elif descends:
+            before = f"[:> {column} {edn(end)}]"
+        else:
+            before = f"[:or [:< {column} {edn(end)}] [:null {column}]]"
+        if read.table.compared[name].required and end is not None:
+            before = f"[:{'>' if descends else '<'} {column} {edn(end)}]"
         return (
-            f"[:and {where} [:{sign} {column_edn(name)} {edn(end)}]]",
+            f"[:and {where} {before}]",
             {key for key, value in values.items() if value == end},
         )
 
