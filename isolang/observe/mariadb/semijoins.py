@@ -180,7 +180,7 @@ def _read_exists(
 
 
 def _column(reader: Reader, places: Sequence[int], block: BlockSource) -> str | None:
-    """Return the column of a block whose name stands at some places; ``None`` for others."""
+    """Return the column of a block whose name is at some places; ``None`` for others."""
     tokens = [reader.part[n] for n in places]
     is_name = len(tokens) in (1, 3) and all(token.kind in _NAMES for token in tokens[::2])
     if not is_name or any(token.text != "." for token in tokens[1::2]):
