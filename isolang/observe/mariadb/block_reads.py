@@ -60,8 +60,14 @@ class BlockReads:
             return []
         operations: list[SeenOperation] = []
         in_part = _is_reached(statement, plan.limit, event.count)
-        for block, rows in zip(plan.blocks, reader.rows, strict=True):
-            operations += reader.of_block(block, rows, in_part=in_part)
+        inner = {joined.inner: joined for joined in plan.semi_joins}
+        for number, (block, rows) in enumerate(zip(plan.blocks, reader.rows, strict=True)):
+            narrowed = None
+            if block.cover is not None and number in inner:
+                narrowed = reader.of_inner(inner[number])
+            operations += (
+                reader.of_block(block, rows, in_part=in_part) if narrowed is None else narrowed
+            )
         for joined in () if in_part else plan.semi_joins:
             operations += reader.of_semi_join(joined)
         self._remember(reader)
@@ -192,20 +198,52 @@ class _BlockReader:
         (outer,), (inner,) = self._named[joined.outer], self._named[joined.inner]
         (outer_rows,), (inner_rows,) = self.rows[joined.outer], self.rows[joined.inner]
         own, other = outer.compared[joined.columns[0]], inner.compared[joined.columns[1]]
-        part, parameters = self._statement.part, self._statement.parameters
-        if not are_alike(own, other):
+        predicates = self._predicates(joined)
+        if predicates is None:
             return []
-        try:
-            of_outer = joined.outer_condition.predicate(outer.compared, part, parameters)
-            of_inner = joined.inner_condition.predicate(inner.compared, part, parameters)
-        except CannotEvaluateError:
-            return []
-        own.was_compared = other.was_compared = True
+        of_outer, of_inner = predicates
         if joined.is_negated:
             return self._decided_by(
                 (outer, own, outer_rows), (inner, other, inner_rows), of_inner, none=True
             )
         return self._decided_by((inner, other, inner_rows), (outer, own, outer_rows), of_outer)
+
+    def of_inner(self, joined: SemiJoin) -> list[SeenOperation] | None:
+        """Return what a subquery of EXISTS read for the rows that the outer condition selects.
+
+        Return ``None`` if that is not known.
+        """
+        (outer,), (inner,) = self._named[joined.outer], self._named[joined.inner]
+        (outer_rows,), (rows,) = self.rows[joined.outer], self.rows[joined.inner]
+        predicates, versions = self._predicates(joined), self._versions(inner, rows)
+        if predicates is None or versions is None:
+            return None
+        (own, other), names = joined.columns, [column.name for column in inner.table.logged]
+        recorded = (outer.compared[own].recorded(row[own]) for row in outer_rows)
+        values = dict.fromkeys(value for value in recorded if value is not None)
+        if not values:
+            return []
+        place, column = names.index(other), inner.compared[other]
+        chosen = [v for v in versions if column.recorded(v.values[place]) in values]
+        where = ("and", predicates[1], ("in", other, tuple(values)))
+        return [self._predicate_read(inner, where, chosen, perhaps=True)]
+
+    def _predicates(self, joined: SemiJoin) -> tuple[Predicate, Predicate] | None:
+        """Return the conditions on the outer and the inner table; ``None`` if they are unknown."""
+        (outer,), (inner,) = self._named[joined.outer], self._named[joined.inner]
+        own, other = outer.compared[joined.columns[0]], inner.compared[joined.columns[1]]
+        part, parameters = self._statement.part, self._statement.parameters
+        if not are_alike(own, other):
+            return None
+        try:
+            predicates = (
+                joined.outer_condition.predicate(outer.compared, part, parameters),
+                joined.inner_condition.predicate(inner.compared, part, parameters),
+            )
+        except CannotEvaluateError:
+            return None
+        own.was_compared = other.was_compared = True
+        return predicates
 
     def _decided_by(
         self,

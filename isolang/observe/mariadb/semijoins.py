@@ -122,9 +122,13 @@ def _read(
     """Return what IN or EXISTS compares, whether NOT is in front, and the rest of the subquery."""
     begin, end = at
     words = [reader.word(n) for n in range(begin, end)]
-    if words.count("select") != 1 or _OTHER_WORDS & {*words} or reader.text(end - 1) != ")":
+    if words.count("select") != 1 or reader.text(end - 1) != ")":
         return None
     select = begin + words.index("select")
+    # The LIMIT of EXISTS does not count: a block that another LIMIT cuts off is not among them.
+    allowed = {"limit"} if reader.word(select - 2) == "exists" else set()
+    if _OTHER_WORDS & {*words} - allowed:
+        return None
     if reader.text(select - 1) != "(" or reader.close(select - 1) != end:
         return None
     is_negated = "not" in words[: select - begin]

@@ -231,6 +231,9 @@ IN_CONDITION = "[:and [:and :true [:= :day 5]] [:or [:= :room 1]]]"
         ("SELECT id FROM room WHERE hotel = 3 AND id NOT IN "
          "(SELECT DISTINCT room FROM booking WHERE day = 5)",
          "1;1,3|0;", f"may kept [:rp {{booking :where {IN_CONDITION}}} {{}}]"),
+        ("SELECT id FROM room r WHERE hotel = 3 AND NOT EXISTS "
+         "(SELECT 1 FROM booking b WHERE b.day = 5 AND b.room = r.id LIMIT 1)",
+         "1;1,3|0;", f"may kept [:rp {{booking :where {IN_CONDITION}}} {{}}]"),
         # A booking excludes the room; which one is not certain:
         ("SELECT id FROM room WHERE hotel = 3 AND id NOT IN "
          "(SELECT room FROM booking WHERE day = 5)", "1;1,3|1;7,1,5", None),
@@ -251,6 +254,21 @@ def test_in_and_exists(text, lists, expected):
     """A row that was never replaced makes certain what the other table has, or has not."""
     made = [operation for operation in reads(text, lists, [()])[0] if "kept" in operation]
     assert made == ([] if expected is None else [expected])
+
+
+def test_exists_reads_only_rows_that_are_compared():
+    """Bookings of other rooms do not matter."""
+    text = (
+        "SELECT id FROM room r WHERE hotel = 3 AND NOT EXISTS "
+        "(SELECT 1 FROM booking WHERE day = 5 AND room = r.id)"
+    )
+    shown, unseen = reads(text, "1;1,3|1;7,1,5", [()])
+    assert unseen == []
+    assert shown == [
+        f"may [:rp {{room :where [:= :hotel 3]}} {{{ROOM_1}}}]",
+        f"may [:rp {{booking :where {IN_CONDITION}}} {{{BOOKING_7}}}]",
+    ]
+    assert reads(text, "0;|1;7,1,5", [()])[0] == ["may [:rp {room :where [:= :hotel 3]} {}]"]
 
 
 def test_limits_of_statements_with_blocks():
