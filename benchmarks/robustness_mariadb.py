@@ -69,52 +69,61 @@ class Call(NamedTuple):
 
     def sql(self, step: int) -> str:
         """Return a statement as SQL."""
-        one, value = self.branch.statements[step], f"{self.number}.{step}"
-        where = f"WHERE k = {self.keys(one)[0]}" if one.keyed else f"WHERE {self.scans}"
-        if one.kind == "read":
-            lock = {"update": " FOR UPDATE", "share": " LOCK IN SHARE MODE"}.get(one.lock, "")
-            lock = " FOR UPDATE" if one.newest else lock
-            return f"SELECT k, {', '.join(named(one.reads))} FROM {one.relation} {where}{lock}"
-        if one.kind == "insert":
-            key = self.keys(one)[0]
-            return f"INSERT INTO {one.relation} VALUES ({key}, 1, '{value}', '{value}')"
-        if one.kind == "delete":
-            return f"DELETE FROM {one.relation} {where}"
-        read = "".join(f"{column}, " for column in named(one.reads))
-        new = f"LEFT(MD5(CONCAT({read}'{value}')), 9)" if one.kind == "update" else f"'{value}'"
-        changed = ", ".join(f"{column} = {new}" for column in named(one.writes))
-        return f"UPDATE {one.relation} SET {changed} {where}"
+        statement, value = self.branch.statements[step], f"{self.number}.{step}"
+        where = f"WHERE k = {self.keys(statement)[0]}" if statement.keyed else f"WHERE {self.scans}"
+        if statement.kind == "read":
+            lock = {"update": " FOR UPDATE", "share": " LOCK IN SHARE MODE"}.get(statement.lock, "")
+            lock = " FOR UPDATE" if statement.newest else lock
+            columns = ", ".join(named(statement.reads))
+            return f"SELECT k, {columns} FROM {statement.relation} {where}{lock}"
+        if statement.kind == "insert":
+            key = self.keys(statement)[0]
+            return f"INSERT INTO {statement.relation} VALUES ({key}, 1, '{value}', '{value}')"
+        if statement.kind == "delete":
+            return f"DELETE FROM {statement.relation} {where}"
+        read = "".join(f"{column}, " for column in named(statement.reads))
+        new = (
+            f"LEFT(MD5(CONCAT({read}'{value}')), 9)" if statement.kind == "update" else f"'{value}'"
+        )
+        changed = ", ".join(f"{column} = {new}" for column in named(statement.writes))
+        return f"UPDATE {statement.relation} SET {changed} {where}"
 
     def serially(self, step: int, state: State) -> tuple[Any, ...] | None:
         """Execute a statement on a state, and return what it reads; ``None`` if it fails."""
-        one, value = self.branch.statements[step], f"{self.number}.{step}"
-        rows = [(one.relation, key) for key in self.keys(one) if (one.relation, key) in state]
-        if one.kind == "insert":
+        statement, value = self.branch.statements[step], f"{self.number}.{step}"
+        rows = [
+            (statement.relation, key)
+            for key in self.keys(statement)
+            if (statement.relation, key) in state
+        ]
+        if statement.kind == "insert":
             if rows:
                 return None
-            state[one.relation, self.keys(one)[0]] = value, value
+            state[statement.relation, self.keys(statement)[0]] = value, value
             return ()
-        if needs_row(one) and not rows:
+        if needs_row(statement) and not rows:
             return None
-        if one.kind == "read":
-            picked = [COLUMNS.index(column) for column in named(one.reads)]
+        if statement.kind == "read":
+            picked = [COLUMNS.index(column) for column in named(statement.reads)]
             return tuple((row[1], *(state[row][n] for n in picked)) for row in rows)
         for row in rows:
-            if one.kind == "delete":
+            if statement.kind == "delete":
                 del state[row]
                 continue
             old = dict(zip(COLUMNS, state[row], strict=True))
-            text = "".join(old[column] for column in named(one.reads)) + value
-            new = hashlib.md5(text.encode()).hexdigest()[:9] if one.kind == "update" else value
+            text = "".join(old[column] for column in named(statement.reads)) + value
+            new = (
+                hashlib.md5(text.encode()).hexdigest()[:9] if statement.kind == "update" else value
+            )
             state[row] = tuple(  # type: ignore[assignment]
-                new if column in named(one.writes) else old[column] for column in COLUMNS
+                new if column in named(statement.writes) else old[column] for column in COLUMNS
             )
         return ()
 
 
 def named(columns: frozenset[str]) -> list[str]:
     """Return the columns of a statement."""
-    return [one for one in COLUMNS if one in columns or ALL_COLUMNS in columns]
+    return [column for column in COLUMNS if column in columns or ALL_COLUMNS in columns]
 
 
 def needs_row(statement: TemplateStatement) -> bool:
@@ -255,12 +264,12 @@ def interleavings(lengths: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def chosen_calls(
-    found: Templates, levels: dict[str, Level], rng: random.Random, count: int
+    templates: Templates, levels: dict[str, Level], rng: random.Random, count: int
 ) -> list[Call]:
     """Return random instances of templates."""
     calls = []
     for number in range(count):
-        branch = rng.choice(found.branches)
+        branch = rng.choice(templates.branches)
         given = {name: rng.choice((1, 2)) for name in branch.parameters}
         if any(given[a] == given[b] for a, b in branch.different):
             given = dict(zip(branch.parameters, rng.sample((1, 2), 2), strict=False))
@@ -270,17 +279,21 @@ def chosen_calls(
 
 
 def first_violation(
-    player: Player, found: Templates, levels: dict[str, Level], rng: random.Random, schedules: int
+    player: Player,
+    templates: Templates,
+    levels: dict[str, Level],
+    rng: random.Random,
+    schedules: int,
 ) -> str:
     """Return a description of what the server showed that no serial order shows; empty if none."""
     changing = {
-        one.relation
-        for branch in found.branches
-        for one in branch.statements
-        if one.kind in ("insert", "delete")
+        statement.relation
+        for branch in templates.branches
+        for statement in branch.statements
+        if statement.kind in ("insert", "delete")
     }
     for count in (2, 2, 2, 2, 3, 3):
-        calls = chosen_calls(found, levels, rng, count)
+        calls = chosen_calls(templates, levels, rng, count)
         initial = {
             (table, key): (f"{table}{key}", f"{table}{key}")
             for table in TABLES
@@ -313,20 +326,22 @@ def main() -> int:
         mariadb.start(
             server,
             {},
-            lambda: Player._connect(mariadb.socket_of(server)).close(),  # noqa: SLF001
+            lambda: Player._connect(mariadb.socket_of(server)).close(),
         )
         with closing(Player(mariadb.socket_of(server), options.schedules)) as player:
             for seed in range(first, last):
                 for mode, how in MODES.items():
                     rng = random.Random(seed)
-                    found = random_templates(rng, locks=True, scans_lock=True)
-                    levels = {program: rng.choice(how) for program in found.programs}
-                    shown = first_violation(player, found, levels, rng, options.schedules)
-                    answer = decide(found, levels, sessions=False).standing
+                    templates = random_templates(rng, locks=True, scans_lock=True)
+                    levels = {program: rng.choice(how) for program in templates.programs}
+                    shown = first_violation(player, templates, levels, rng, options.schedules)
+                    answer = decide(templates, levels, sessions=False).standing
                     counts[mode, f"{answer}; server {'fails' if shown else 'fails nowhere'}"] += 1
                     if shown and answer == "robust":
                         wrong += 1
-                        print(seed, levels, *template_lines(found), shown, sep="\n  ", flush=True)
+                        print(
+                            seed, levels, *template_lines(templates), shown, sep="\n  ", flush=True
+                        )
     finally:
         server.stop()
     for (mode, outcome), count in sorted(counts.items()):

@@ -336,6 +336,9 @@ def exchanged_order(
     last: LastValues,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...
 def predicates_of(columns: Columns) -> list[str]: ...
+def census(columns: Columns) -> dict[str, Any]:
+    """Return the figures of ``native/core/census.hpp``; a spread is its least, median and most."""
+
 def ranges_of(
     predicate: str,
 ) -> tuple[str, list[tuple[str, float, float, bytes | None, bool]]]: ...

@@ -106,7 +106,7 @@ def solvers(
         typer.Option(
             "--total", metavar="TIME", parser=choices.duration, show_default=False,
             help="Time limit for all runs together, on the clock. Each run may take an equal share "
-            "of what is left.",
+            "of the remaining time.",
         ),
     ] = None,
     plugin: Plugins = [],  # noqa: B006
@@ -123,9 +123,9 @@ def solvers(
     children = Children()
     shown = _Shown(output.form, len(histories) * len(pairs))
     deadline = Deadline(total)
-    left = len(histories) * len(pairs)
+    waiting = len(histories) * len(pairs)
     try:
-        with Bar(left, total) as bar:
+        with Bar(waiting, total) as bar:
             for history in histories:
                 of_history: list[ContestRow] = []
                 for pair in pairs:
@@ -137,9 +137,9 @@ def solvers(
                         options=options,
                         reading=reading,
                     )
-                    runs = _runs(_share(deadline, left), children, entry, repeat, bar)
+                    runs = _runs(_share(deadline, waiting), children, entry, repeat, bar)
                     of_history.append(_middle(runs) if runs else _not_run(entry))
-                    left -= 1
+                    waiting -= 1
                     bar.step()
                     bar.pause()
                     shown.add(of_history[-1], ran=True)
@@ -236,7 +236,7 @@ def _chosen_pairs(
     return pairs, missing
 
 
-def _share(deadline: Deadline, left: int) -> Deadline | None:
+def _share(deadline: Deadline, waiting: int) -> Deadline | None:
     """Return an equal share of the time for the pairs that have not run; ``None`` if it is over.
 
     So the histories that come last, which are often the largest, have as much of it as the first.
@@ -245,7 +245,7 @@ def _share(deadline: Deadline, left: int) -> Deadline | None:
         remaining = deadline.remaining()
     except TimeoutError:
         return None
-    return Deadline(None if remaining is None else remaining / left)
+    return Deadline(None if remaining is None else remaining / waiting)
 
 
 def _runs(

@@ -7,9 +7,9 @@ from typing import Final
 from isolang.errors import SpecError
 
 NOT_CONSIDERED: Final = (
-    "Predictions do not consider InnoDB's locks of gaps and of foreign keys, and take locking reads "
-    "at innodb-snapshot for plain ones, so a server may refuse what is predicted. They are played "
-    "on PostgreSQL only"
+    "Predictions do not consider InnoDB's locks of gaps and of foreign keys, and take locking "
+    "reads at innodb-snapshot for plain ones, so a server may refuse what is predicted. They are "
+    "played on PostgreSQL only"
 )
 """What a prediction at one of InnoDB's levels leaves out."""
 

@@ -198,7 +198,9 @@ class MendSearch:
         table = self._run.tables.get(read.relation, read.relation)
         for condition in self._run.conditions.get((program, read.step), ()):
             columns = tuple(sorted(condition.equal))
-            refuses = (program, read.step) in self._run.refusing and self._inserts(program, read)
+            refuses = (program, read.step) in self._run.refusing and _inserts(
+                self._run.templates, program, read.relation
+            )
             if refuses and columns and self._index(table, columns) is not None:
                 yield Change(
                     kind="unique index",
@@ -242,14 +244,6 @@ class MendSearch:
                 sql=f"SELECT pg_advisory_xact_lock(hashtext('{table}'), "
                 f"hashtext(<{column}>::text))",
             )
-
-    def _inserts(self, program: str, read: TemplateStatement) -> bool:
-        return any(
-            statement.kind == "insert" and statement.relation == read.relation
-            for branch in self._run.templates.branches
-            if branch.program == program
-            for statement in branch.statements
-        )
 
     def _users(self, relation: str, position: int | None) -> Iterator[str]:
         """Yield the programs that write rows of a relation, or read them by conditions.
@@ -408,6 +402,15 @@ class MendSearch:
             for branch in templates.branches
         )
         return replace(templates, branches=tuple(branches))
+
+
+def _inserts(templates: Templates, program: str, relation: str) -> bool:
+    return any(
+        statement.kind == "insert" and statement.relation == relation
+        for branch in templates.branches
+        if branch.program == program
+        for statement in branch.statements
+    )
 
 
 def _keys(mend: ServiceMend) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.foresee.schedules import (
     KEEPS_LOCKED,
@@ -114,7 +115,7 @@ def counterexample(
     for picked in itertools.islice(itertools.product(*choices), _MOST_CHOICES):
         machine = _SimulatedDatabase(templates, levels, candidate, list(picked))
         if machine.run() and (found := _certified(machine, at, against)) is not None:
-            return found
+            return replace(found, refused_by_gaps=_meets_gaps(candidate, levels))
     return None
 
 
@@ -155,7 +156,6 @@ def _certified(
             accepted=accepted,
             candidate=machine.candidate,
             refused_by_rows=machine.shares_rows,
-            refused_by_gaps=machine.meets_gaps(),
         )
     return None
 
@@ -225,7 +225,7 @@ class _SimulatedDatabase:
             f"{one.branch.program}({', '.join(values[p] for p in one.branch.parameters)})"
             for one, values in zip(self._instances, self._values, strict=True)
         )
-        self.sessions = self._numbered_sessions()
+        self.sessions = _numbered_sessions(candidate)
         used = {levels[program] for program in self.programs}
         self.mixed = len(used) > 1 and not any(map(is_innodb, used))
         self.ran: list[RanStatement] = []
@@ -255,12 +255,6 @@ class _SimulatedDatabase:
         self._read_from: list[set[tuple[tuple[Row, str], int]]] = [set() for _ in range(count)]
 
     # --- the transactions ---
-
-    def _numbered_sessions(self) -> tuple[int, ...]:
-        found = [1, 2]
-        for link in self.candidate.links:
-            found.append(found[-1] if link.kind == "session" else max(found) + 1)
-        return tuple(found)
 
     def _named_rows(self) -> dict[str, list[Row]]:
         """Return the rows of each relation: those named in statements, and a few more.
@@ -355,8 +349,9 @@ class _SimulatedDatabase:
                 return False
             if own.lock and not own.writes and not self._locks.take(number, rows[0], own):
                 return False
-        if number and self._waits_for_scan(number, own, rows):
-            return False
+        locks_all = bool(number) and _locks_all(self._level(number), own)
+        if locks_all and not self._found_when_written[0].keys().isdisjoint(rows):
+            return False  # T1 has written one of them
         for row in rows:
             self._read(number, row, own, sees)
         if not own.writes:
@@ -369,11 +364,6 @@ class _SimulatedDatabase:
         done = all(self._write(number, row, own) for row in rows)
         self._time_operations(number, start)
         return done
-
-    def _waits_for_scan(self, number: int, own: TemplateStatement, rows: list[Row]) -> bool:
-        """Return whether a statement locks all rows that it reads, of which T1 has written one."""
-        locks_all = self._level(number) in KEEPS_LOCKED and own.reads and not own.is_plain
-        return bool(locks_all) and any(row in self._found_when_written[0] for row in rows)
 
     def _time_operations(self, number: int, start: int) -> None:
         missing = len(self._ops[number]) - len(self._times[number])
@@ -434,19 +424,6 @@ class _SimulatedDatabase:
         if own.kind in ("insert", "delete"):
             self._exists[number][row] = own.kind == "insert"
         return True
-
-    def meets_gaps(self) -> bool:
-        """Return whether T1 had locked gaps in a table that another transaction wrote to."""
-        before = self._instances[0].branch.statements[: self.candidate.after + 1]
-        written = {
-            own.relation
-            for instance in self._instances[1:]
-            for own in instance.branch.statements
-            if own.writes
-        }
-        return self._level(0) in KEEPS_LOCKED and any(
-            not (own.is_plain or own.keyed) and own.relation in written for own in before
-        )
 
     def _columns_accessed(self, relation: str, columns: frozenset[str]) -> list[str]:
         if ALL_COLUMNS in columns:
@@ -523,6 +500,31 @@ class _SimulatedDatabase:
             else None
             for op, version in zip(self._ops[one], self._versions[one], strict=True)
         ]
+
+
+def _numbered_sessions(candidate: SplitSchedule) -> tuple[int, ...]:
+    numbers = [1, 2]
+    for link in candidate.links:
+        numbers.append(numbers[-1] if link.kind == "session" else max(numbers) + 1)
+    return tuple(numbers)
+
+
+def _locks_all(level: Level, own: TemplateStatement) -> bool:
+    """Return whether a statement locks all rows that it reads."""
+    return level in KEEPS_LOCKED and bool(own.reads) and not own.is_plain
+
+
+def _meets_gaps(candidate: SplitSchedule, levels: Mapping[str, Level]) -> bool:
+    """Return whether T1 has locked gaps in a table before another transaction writes to it."""
+    branch = candidate.split.branch
+    written = {
+        own.relation for instance in candidate.chain for own in instance.branch.statements
+        if own.writes
+    }  # fmt: skip
+    return levels[branch.program] in KEEPS_LOCKED and any(
+        not (own.is_plain or own.keyed) and own.relation in written
+        for own in branch.statements[: candidate.after + 1]
+    )
 
 
 def _matches(row: Row, keys: tuple[str | None, ...]) -> bool:

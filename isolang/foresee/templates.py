@@ -536,9 +536,7 @@ def _paths_through(
     return ways
 
 
-def _statements(
-    step: Step, number: int, parameters: Sequence[str]
-) -> Iterator[TemplateStatement]:
+def _statements(step: Step, number: int, parameters: Sequence[str]) -> Iterator[TemplateStatement]:
     """Yield the statements for a step of a program.
 
     SOUND BECAUSE: a statement that writes by a condition first finds rows, and may then wait for

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, to_builtins
 
 from isolang.history import columns as c
-from isolang.history.look_alikes import LookAlike, find_look_alikes, keys_per_transaction
+from isolang.history.look_alikes import LookAlike, find_look_alikes
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -224,42 +224,20 @@ def _int(number: int) -> str:
 
 def summarize(history: History) -> Stats:
     """Compute the statistics of a history."""
-    import numpy as np
+    from isolang._native import census
 
-    columns = history.columns
-    status, kind, key = columns.txn_status, columns.op_kind, columns.op_key.astype(np.int64)
-    value, source, ok = columns.op_value, columns.op_source, columns.op_ok != 0
-    n, n_keys = columns.transactions(), columns.n_keys()
-    txn = np.repeat(np.arange(n), np.diff(columns.op_start))
-    ordinary = status != c.INITIAL
-    of_ordinary = ordinary[txn]
-    write = (kind == c.WRITE) | (kind == c.APPEND)
-    read = ~write
-    alive = of_ordinary & ok & (status[txn] != c.ABORTED)
-
-    lists = (kind == c.READ_LIST) & (value >= 0)
-    empty_list = np.zeros(len(kind), dtype=bool)
-    sizes = np.diff(columns.list_start)
-    empty_list[lists] = sizes[value[lists]] == 0
-    explicit = source != c.SOURCE_BY_VALUE
-    by_value = (kind == c.READ) & ~explicit & (value >= 0)
-    initial_value = columns.initial_value[key] if n_keys else value[:0]
-    initial = (source == c.SOURCE_INITIAL) | (~explicit & empty_list)
-    alone = c.initial_alone(columns)
-    nil = (value == c.NIL_ATOM) & ~alone[key] if n_keys else value == c.NIL_ATOM
-    initial |= by_value & (nil | (value == initial_value))
-
-    pairs = key[alive & write] * (columns.n_values() + 1) + value[alive & write]
-    _, how_often = np.unique(pairs, return_counts=True)
-    repeated = how_often[how_often > 1]
-
-    committed = (status == c.COMMITTED) & (np.diff(columns.op_start) > 0)
-    working = of_ordinary & ok & committed[txn]
-    reads_of = np.bincount(txn[working & read], minlength=n) > 0
-    writes_of = np.bincount(txn[working & write], minlength=n) > 0
-    per_share = max(int(committed.sum()), 1)
+    figures = census(history.columns)
+    spreads = {
+        name: Spread(min=least, median=median, max=most)
+        for name in ("operations_per_transaction", "keys_per_transaction")
+        for least, median, most in (figures.pop(name),)
+    }
     counts = history.counts()
-    keys_per = keys_per_transaction(txn, key, n, n_keys)
+    per_share = max(figures.pop("working"), 1)
+    shares = {
+        f"{name}_share": figures.pop(name) / per_share
+        for name in ("read_modify_write", "read_only", "write_only")
+    }
     return Stats(
         name=history.name,
         format=history.format,
@@ -273,57 +251,13 @@ def summarize(history: History) -> Stats:
         aborted=counts["aborted"],
         maybe=counts["maybe"],
         declared_initial=counts["initial"],
-        sessions=len(np.unique(columns.txn_session[ordinary])),
-        keys=n_keys,
-        operations=int(of_ordinary.sum()),
-        reads=int((of_ordinary & (kind == c.READ)).sum()),
-        list_reads=int((of_ordinary & (kind == c.READ_LIST)).sum()),
-        set_reads=int((of_ordinary & np.isin(kind, c.SET_READS)).sum()),
-        writes=int((of_ordinary & (kind == c.WRITE)).sum()),
-        appends=int((of_ordinary & (kind == c.APPEND)).sum()),
-        failed_operations=int((of_ordinary & ~ok).sum()),
-        unknown_reads=int((of_ordinary & (value == c.UNKNOWN_VALUE)).sum()),
-        initial_reads=int((working & read & initial).sum()),
-        explicit_sources=int((of_ordinary & explicit).sum()),
-        missing_sources=int((of_ordinary & (source == c.SOURCE_MISSING)).sum()),
-        operations_per_transaction=_spread(np.diff(columns.op_start)[ordinary]),
-        keys_per_transaction=_spread(keys_per[ordinary]),
-        repeated_values=len(repeated),
-        repeated_writes=int(repeated.sum()),
-        read_modify_write_share=_read_modify_writes(txn, key, working, read, n_keys) / per_share,
-        read_only_share=int((committed & reads_of & ~writes_of).sum()) / per_share,
-        write_only_share=int((committed & writes_of & ~reads_of).sum()) / per_share,
+        keys=counts["keys"],
         time_span=_time_span(history),
         look_alikes=find_look_alikes(history),
+        **spreads,
+        **shares,
+        **figures,
     )
-
-
-def _spread(counts: Any) -> Spread:
-    import numpy as np
-
-    if len(counts) == 0:
-        return Spread(min=0, median=0.0, max=0)
-    return Spread(min=int(counts.min()), median=float(np.median(counts)), max=int(counts.max()))
-
-
-def _read_modify_writes(txn: Any, key: Any, working: Any, read: Any, n_keys: int) -> int:
-    """Return the number of transactions that read a key and later write it."""
-    import numpy as np
-
-    pair = txn * max(n_keys, 1) + key
-    number = np.arange(len(pair))
-    reads, writes = working & read, working & ~read
-    first_pairs, first = np.unique(pair[reads], return_index=True)
-    first_read = number[reads][first]
-    # unique() returns the first index of each pair, which is its last write because the array is
-    # reversed.
-    last_pairs, last = np.unique(pair[writes][::-1], return_index=True)
-    last_write = number[writes][::-1][last]
-    _, at_read, at_write = np.intersect1d(
-        first_pairs, last_pairs, assume_unique=True, return_indices=True
-    )
-    good = first_read[at_read] < last_write[at_write]
-    return len(np.unique(first_pairs[at_read][good] // max(n_keys, 1)))
 
 
 def _time_span(history: History) -> int | None:

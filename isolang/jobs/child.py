@@ -27,7 +27,7 @@ from isolang.output.terminal import open_streams
 
 
 class Limit(Struct, frozen=True):
-    """How much longer a child may run.
+    """The time for which a child may go on.
 
     Attributes:
         cpu: seconds of its own processor time.
@@ -170,9 +170,9 @@ def _listen(child: subprocess.Popen[bytes], receive: Receive, first: float) -> b
         while True:
             remaining = deadline - time.monotonic()
             if cpu_limit != NO_LIMIT:
-                left = cpu_limit - cpu_seconds(child.pid)
+                unused = cpu_limit - cpu_seconds(child.pid)
                 # It cannot use this time faster, unless several threads run.
-                remaining = min(remaining, left if left <= 0 else max(left, _CLOCK_TICK))
+                remaining = min(remaining, unused if unused <= 0 else max(unused, _CLOCK_TICK))
             if remaining <= 0:
                 return True
             if not selector.select(min(remaining, _TICK)):

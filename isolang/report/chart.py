@@ -89,38 +89,39 @@ class _Panel:
         """Choose the axes for all points of some curves."""
         points = [point for curve in curves.values() for point in curve] or [(1.0, 1.0)]
         self._x, self._y = (_powers([point[axis] for point in points]) for axis in (0, 1))
-        (self._left, self._top), (self._width, self._height) = corner, size
+        self._corner, self._size = corner, size
 
     def _at(self, point: Point) -> Point:
         x, y = (math.log10(max(1e-9, value)) for value in point)
         (low_x, high_x), (low_y, high_y) = self._x, self._y
         return (
-            self._left + (x - low_x) / (high_x - low_x) * self._width,
-            self._top + (high_y - y) / (high_y - low_y) * self._height,
+            self._corner[0] + (x - low_x) / (high_x - low_x) * self._size[0],
+            self._corner[1] + (high_y - y) / (high_y - low_y) * self._size[1],
         )
 
     def axes(self, across: str, up: str, *, labels: int) -> Iterator[Shape]:
         """Yield the lines of the axes, with a number at each line, or at each second one."""
-        bottom, size = self._top + self._height, 10 if labels == 1 else 8.5
+        (start, top), (width, height) = self._corner, self._size
+        bottom, size = top + height, 10 if labels == 1 else 8.5
         for power in range(self._x[0], self._x[1] + 1):
             x, _ = self._at((10.0**power, 1.0))
-            yield Line(points=((x, self._top), (x, bottom)), line="#d0d7de", thick=0.8)
+            yield Line(points=((x, top), (x, bottom)), line="#d0d7de", thick=0.8)
             if (power - self._x[0]) % labels == 0 or self._x[1] - self._x[0] <= 3:
                 text = f"{10.0**power:,g}"
                 yield TextLine(x=x, y=bottom + 1.6 * size, text=text, size=size, anchor="middle")
         for power in range(self._y[0], self._y[1] + 1):
             _, y = self._at((1.0, 10.0**power))
-            ends = (self._left, y), (self._left + self._width, y)
+            ends = (start, y), (start + width, y)
             yield Line(points=ends, line="#d0d7de", thick=0.8)
             if (power - self._y[0]) % labels == 0:
                 text = f"{10.0**power:,g}"
-                yield TextLine(x=self._left - 7, y=y + 3.5, text=text, size=size, anchor="end")
-        middle = self._left + self._width / 2
+                yield TextLine(x=start - 7, y=y + 3.5, text=text, size=size, anchor="end")
+        middle = start + width / 2
         if across:
             below = bottom + (36 if labels == 1 else 30)
             yield TextLine(x=middle, y=below, text=across, size=12 / labels + 5, anchor="middle")
         if up:
-            yield TextLine(x=self._left + 6, y=self._top + 13, text=f"↑ {up}", colour=FAINT)
+            yield TextLine(x=start + 6, y=top + 13, text=f"↑ {up}", colour=FAINT)
 
     def curve(self, curve: Sequence[Point], number: int) -> Iterator[Shape]:
         """Yield a curve with the colour and the marker of its number."""

@@ -13,6 +13,7 @@ namespace isolang {
 
 void register_history(nanobind::module_& m);
 void register_plain(nanobind::module_& m);
+void register_census(nanobind::module_& m);
 void register_readers(nanobind::module_& m);
 void register_writers(nanobind::module_& m);
 void register_problem(nanobind::module_& m);

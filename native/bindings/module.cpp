@@ -10,6 +10,7 @@ NB_MODULE(_native, m) {
   nanobind::set_leak_warnings(false);
   isolang::register_history(m);
   isolang::register_plain(m);
+  isolang::register_census(m);
   isolang::register_readers(m);
   isolang::register_writers(m);
   isolang::register_problem(m);

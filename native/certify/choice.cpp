@@ -94,7 +94,7 @@ class ChoiceReader {
     for (std::int32_t t = 0; t < n_; ++t)
       if (writes_.status(t) == Status::committed) choice_.included[t] = 1;
     for (std::int32_t t = 0; t < n_; ++t) {
-      prefetch_sources(t + 1);
+      prefetch_sources(t);
       if (writes_.status(t) != Status::committed) continue;
       read_transaction(t, work);
       while (!work.empty()) {
@@ -117,14 +117,23 @@ class ChoiceReader {
              ", but is no external read of an included transaction");
   }
 
-  // Prefetches the writes read by the next transaction, because they may be anywhere in memory. They are fetched
-  // together while the current transaction is being read.
+  // Prefetches the writes read by later transactions, because they may be anywhere in memory. Each is found through
+  // another item, which is fetched first.
   void prefetch_sources(std::int32_t t) const {
-    if (t >= n_) return;
-    for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) {
-      const std::int32_t u = source_[op];
-      if (u >= 0 && u < n_) writes_.prefetch_last(u);
-    }
+    constexpr std::int32_t kAhead = 2;
+    const auto each_source = [&](std::int32_t reader, auto visit) {
+      if (reader >= n_) return;
+      for (std::int64_t op = h_.op_start[reader]; op < h_.op_start[reader + 1]; ++op)
+        if (const std::int32_t u = source_[op]; u >= 0 && u < n_) visit(u);
+    };
+    each_source(t + 2 * kAhead, [&](std::int32_t u) { writes_.prefetch_start(u); });
+    each_source(t + kAhead, [&](std::int32_t u) { writes_.prefetch_last(u); });
+  }
+  void prefetch_writes(std::span<const std::int32_t> txns, std::size_t i) const {
+    constexpr std::size_t kAhead = 8;
+    const auto exists = [&](std::size_t at) { return at < txns.size() && txns[at] >= 0 && txns[at] < n_; };
+    if (exists(i + 2 * kAhead)) writes_.prefetch_start(txns[i + 2 * kAhead]);
+    if (exists(i + kAhead)) writes_.prefetch_last(txns[i + kAhead]);
   }
 
   void add(std::int32_t u, std::vector<std::int32_t>& work) {
@@ -299,51 +308,30 @@ class ChoiceReader {
 
   void read_orders() {
     const auto keys = idx(h_.n_keys());
-    // The included writers of each key, with the positions of their writes in the index.
-    std::vector<std::int64_t> start(keys + 1, 0);
-    const auto each = [&](auto&& visit) {
-      for (std::int32_t t = 0; t < n_; ++t)
-        if (choice_.included[t])
-          for (std::int64_t i = writes_.begin_of(t); i < writes_.end_of(t); ++i)
-            visit(t, i, idx(writes_.last(i).key));
-    };
-    each([&](std::int32_t, std::int64_t, std::size_t key) { ++start[key + 1]; });
-    std::partial_sum(start.begin(), start.end(), start.begin());
-    std::vector<std::pair<std::int32_t, std::int64_t>> writers(idx(start.back()));
-    std::vector<std::int64_t> at(start.begin(), start.end() - 1);
-    each([&](std::int32_t t, std::int64_t i, std::size_t key) { writers[at[key]++] = {t, i}; });
-
-    struct Write {
-      std::int32_t key = -1;
-      std::int64_t place = -1;
-    };
-    std::vector<Write> write(idx(n_));  // for each transaction, its write of the current key
+    std::vector<std::int64_t> writers(keys, 0);  // for each key, the number of its included writers
+    for (std::int32_t t = 0; t < n_; ++t)
+      if (choice_.included[t])
+        for (std::int64_t i = writes_.begin_of(t); i < writes_.end_of(t); ++i) ++writers[writes_.last(i).key];
     choice_.key_start.assign(keys + 1, 0);
     choice_.order.reserve(order_txn_.size());
     for (std::size_t key = 0; key < keys; ++key) {
-      for (std::int64_t i = start[key + 1]; key + 1 < keys && i < start[key + 2];
-           ++i) {  // prefetch for the next key
-        prefetch(&write[writers[i].first]);
-        prefetch(&writes_.last(writers[i].second));
-      }
-      for (std::int64_t i = start[key]; i < start[key + 1]; ++i)
-        write[writers[i].first] = {static_cast<std::int32_t>(key), writers[i].second};
       std::int64_t before = std::numeric_limits<std::int64_t>::min();
       for (std::int64_t i = order_start_[key]; i < order_start_[key + 1]; ++i) {
         budget_.poll();
+        prefetch_writes(order_txn_, idx(i));
         const std::int32_t t = order_txn_[i];
         if (t < 0 || t >= n_ || !choice_.included[t]) continue;
-        if (write[t].key != static_cast<std::int32_t>(key)) no_permutation(key);
-        std::int32_t& position = writes_.last(write[t].place).position;
-        if (position >= 0) no_permutation(key);
-        follow_stated(t, writes_.last(write[t].place).at, before);
-        position = static_cast<std::int32_t>(static_cast<std::int64_t>(choice_.order.size()) -
-                                             choice_.key_start[key]);
+        const std::int32_t place = writes_.find_last(t, static_cast<std::int32_t>(key));
+        if (place < 0) no_permutation(key);
+        LastWrite& write = writes_.last(place);
+        if (write.position >= 0) no_permutation(key);
+        follow_stated(t, write.at, before);
+        write.position = static_cast<std::int32_t>(static_cast<std::int64_t>(choice_.order.size()) -
+                                                   choice_.key_start[key]);
         choice_.order.push_back(t);
       }
       choice_.key_start[key + 1] = static_cast<std::int64_t>(choice_.order.size());
-      if (choice_.key_start[key + 1] - choice_.key_start[key] != start[key + 1] - start[key])
-        no_permutation(key);
+      if (choice_.key_start[key + 1] - choice_.key_start[key] != writers[key]) no_permutation(key);
     }
   }
 
@@ -369,9 +357,11 @@ class ChoiceReader {
     const auto place = [&](std::int32_t& write) {
       if (write >= 0) write = writes_.last(write).position;
     };
-    for (ExternalRead& r : choice_.reads) {
-      place(r.source);
-      place(r.own);
+    constexpr std::size_t kAhead = 16;
+    for (std::size_t i = 0; i < choice_.reads.size(); ++i) {
+      if (i + kAhead < choice_.reads.size()) writes_.prefetch_place(choice_.reads[i + kAhead].source);
+      place(choice_.reads[i].source);
+      place(choice_.reads[i].own);
     }
   }
 };

@@ -30,12 +30,14 @@
 #include "certify/many_walks.hpp"
 #include "certify/product.hpp"
 #include "core/index.hpp"
+#include "core/prefetch.hpp"
 
 namespace isolang::certify {
 namespace {
 
 // If a source has more writes than this for each read of the reader, the check looks up the keys of the reads instead.
 constexpr std::int64_t kWritesPerRead = 4;
+constexpr std::int32_t kAhead = 2;  // the number of transactions by which each step of a prefetch comes first
 constexpr std::int64_t kWalkVisitLimit = 400'000'000;  // edge visits, if every writer starts a separate search
 constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // pairs of keys written by one transaction
 constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // clock-row entries that exist at the same time
@@ -122,7 +124,18 @@ bool by_reads(const History& history, const Choice& choice, bool earlier_only, B
   const auto read = [&](std::int64_t i) -> const ExternalRead& {
     return choice.reads[reads.item[i]];
   };
+  // In a large history, the places of the writers may be anywhere in memory. Each is found through another item, which
+  // is fetched first.
+  const auto fetch = [&](std::int32_t t, auto visit) {
+    if (t >= history.transactions()) return;
+    for (std::int64_t i = reads.start[t]; i < reads.start[t + 1]; ++i)
+      if (const ExternalRead& seen = read(i); seen.source >= 0)
+        visit(choice.order.data() + choice.key_start[seen.key] + seen.source);
+  };
   for (std::int32_t t = 0; t < history.transactions(); ++t) {
+    fetch(t + 3 * kAhead, [](const std::int32_t* writer) { prefetch(writer); });
+    fetch(t + 2 * kAhead, [&](const std::int32_t* writer) { prefetch(&places.start[*writer]); });
+    fetch(t + kAhead, [&](const std::int32_t* writer) { prefetch(places.item.data() + places.start[*writer]); });
     const std::int64_t first = reads.start[t], last = reads.start[t + 1];
     for (std::int64_t i = first; i < last && !earlier_only; ++i) note(read(i));
     for (std::int64_t i = last; i-- > first;) {

@@ -20,6 +20,7 @@
 #include "engine/presolve/stronger_checks.hpp"
 #include "engine/search/initial_linearization.hpp"
 #include "engine/search/repair.hpp"
+#include "engine/search/settled_model.hpp"
 
 namespace isolang {
 namespace {
@@ -236,6 +237,7 @@ class Attempt {
       advance();
       // ablation: no-early-search
       if (!open_) break;
+      if (is_settled()) return Cdcl::Result::satisfiable;
       const bool last = pruner_.done();
       if (last && !pruner_.defers()) break;
       const auto passes = static_cast<std::uint32_t>(pruner_.passes);
@@ -257,6 +259,17 @@ class Attempt {
     }
     // mutant: early-refutation
     return open_ ? Cdcl::Result::gave_up : Cdcl::Result::unsatisfiable;
+  }
+
+  // Returns true, with the model, if pruning has decided everything.
+  bool is_settled() {
+    if (!pruner_.done() || options_.strategy != "auto") return false;
+    solution_.model = settled_model(pruner_);
+    if (!solution_.model) return false;
+    for (const char* const none : {"variables", "decisions", "decisions_kept", "nodes_visited", "conflicts", "restarts"})
+      note(none, 0);
+    note("seconds_search", watch_.lap());
+    return true;
   }
 
   Cdcl::Result search(Search::Effort effort) {

@@ -18,6 +18,7 @@ class Awdit {
     bool open = false;          // whether a transaction of this session is being filled
     bool fresh_session = true;  // whether no transaction of this session has begun
     std::int64_t separators = 0, ops = 0;
+    expect_lines(h_, {p_, static_cast<std::size_t>(end_ - p_)});
     for (skip_blank(); p_ < end_; skip_blank()) {
       budget_.poll();
       const char c = *p_;
@@ -61,6 +62,7 @@ class Awdit {
     while (p_ < end_ && (*p_ == ' ' || *p_ == '\t')) ++p_;
     if (p_ == before) bad("a blank and a number");
     std::uint64_t n = 0;
+    if (read_short_number(p_, end_, n)) return n;
     const auto [stop, error] = std::from_chars(p_, end_, n);
     if (error == std::errc::result_out_of_range) bad("a number below 2^64");
     if (error != std::errc{}) bad("a number");

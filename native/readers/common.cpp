@@ -1,6 +1,7 @@
 // Forms error messages, with the name of the file and the position in it, and checks sizes and UTF-8.
 #include "readers/common.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace isolang {
@@ -68,6 +69,14 @@ void check_size(const std::string& name, std::uint64_t bytes) {
   if (bytes > kMaxInput)
     unsupported_byte(name, 0, "the input is larger than 16 GiB (got " + std::to_string(bytes) +
                                   " bytes); hint: split it, or check a part of it");
+}
+
+void expect_lines(History& history, std::string_view text) {
+  constexpr std::size_t kSample = 1 << 16;
+  if (text.size() < kSample) return;
+  const auto sample = text.substr(0, kSample);
+  if (const auto lines = static_cast<std::size_t>(std::ranges::count(sample, '\n')); lines > 0)
+    history.reserve_operations(text.size() / (kSample / lines) * 9 / 8);
 }
 
 bool is_utf8(std::string_view text) {

@@ -21,6 +21,20 @@ namespace isolang {
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+// Reads a number of at most 18 digits, as nearly all numbers are. Returns false, and moves nothing, if there is no digit
+// or there are more.
+inline bool read_short_number(const char*& p, const char* end, std::uint64_t& number) {
+  constexpr std::ptrdiff_t kDigits = 18;
+  const char* const last = end - p > kDigits ? p + kDigits : end;
+  const char* q = p;
+  std::uint64_t n = 0;
+  while (q < last && is_digit(*q)) n = 10 * n + static_cast<std::uint64_t>(*q++ - '0');
+  if (q == p || (q < end && is_digit(*q))) return false;
+  p = q;
+  number = n;
+  return true;
+}
+
 // Returns input bytes in the form used by messages: short, printable, in quotes.
 std::string quoted(std::string_view text);
 // Returns one byte of a binary file in the form used by messages, such as 'S' (0x53) or 0xff.
@@ -30,6 +44,10 @@ std::string quoted_byte(unsigned char byte);
 // least 9 bytes (bincode, and `[:r 1 []]` for each list), and a new atom at least 11 (ten digits and a separator).
 inline constexpr std::uint64_t kMaxInput = std::uint64_t{16} << 30;
 void check_size(const std::string& name, std::uint64_t bytes);
+
+// Reserves room for about as many operations as the text has lines, judging by the first ones. What is not filled takes
+// no memory.
+void expect_lines(History& history, std::string_view text);
 
 // Interns numbers as atoms. A small number (in practice, nearly every number is small) takes one array access. Any
 // other number takes one probe of a hash table.

@@ -4,7 +4,12 @@
 // A transaction consists of all lines with its id, in their order, even if lines of other transactions of its session
 // are between them. Its position in the session is that of its first line. Aborted lines carry no id, so each maximal
 // run of them in a session is one aborted transaction.
+//
+// As long as no line lies apart from the others of its transaction, each line is added to the history at once. The
+// first line that does so sets the lines aside, to be sorted at the end.
+#include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "readers/common.hpp"
 
@@ -32,6 +37,7 @@ class Plume {
 
   void run(Remarks& remarks) {
     const std::int32_t zero = values_.natural(0);
+    expect_lines(h_, {p_, static_cast<std::size_t>(end_ - p_)});
     while (p_ < end_) {
       budget_.poll();
       ++line_;
@@ -45,9 +51,9 @@ class Plume {
       if (q == end_) break;
       operation(zero);
     }
-    if (lines_.empty())
+    if (txns_.empty())
       fail_line(name_, line_, "no operations (got an empty history, expected r(key,value,session,txn) lines)");
-    emit(zero);
+    if (apart_) emit(zero);
     remarks.emplace_back("lines", line_);
     remarks.emplace_back("blank_lines", blank_);
     remarks.emplace_back("zero_writes", zero_writes_);
@@ -110,22 +116,43 @@ class Plume {
     current = txn;
     ++txns_[static_cast<std::size_t>(txn)].ops;
     if (write && value == zero) ++zero_writes_;
-    lines_.push_back({txn, key, value, write});
-    line_of_.push_back(line_);
+    if (!apart_ && static_cast<std::size_t>(txn) + 1 < txns_.size()) set_aside();
+    if (apart_) {
+      lines_.push_back({txn, key, value, write});
+      line_of_.push_back(line_);
+    } else {
+      h_.add_op(write ? OpKind::write : OpKind::read, h_.key_of(key, zero), value, line_);
+    }
   }
 
   std::int32_t begin(std::int64_t label, std::int32_t session) {
     txns_.push_back({label, line_, 0, session});
+    if (!apart_) h_.begin_transaction(session, label < 0 ? Status::aborted : Status::committed, label, line_);
     return static_cast<std::int32_t>(txns_.size()) - 1;
   }
 
+  // Turns the operations back into lines, so that all lines can be sorted at the end.
+  void set_aside() {
+    apart_ = true;
+    for (std::int32_t t = 0; t < h_.transactions(); ++t)
+      for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) {
+        lines_.push_back({t, h_.key_atom[h_.op_key[op]], h_.op_value[op], h_.kind(op) == OpKind::write});
+        line_of_.push_back(h_.op_position[op]);
+      }
+    History fresh;
+    fresh.key_atoms = std::move(h_.key_atoms);
+    fresh.values = std::move(h_.values);
+    h_ = std::move(fresh);
+  }
+
   std::int32_t session_of(std::int64_t label) {
+    if (!session_labels_.empty() && session_labels_[static_cast<std::size_t>(session_)] == label) return session_;
     const auto id = static_cast<std::size_t>(session_ids_.intern_integer(label));
     if (id > session_labels_.size()) {
       session_labels_.push_back(label);
       current_.push_back(-1);
     }
-    return static_cast<std::int32_t>(id) - 1;
+    return session_ = static_cast<std::int32_t>(id) - 1;
   }
 
   // Turns the lines into operations, grouped by transaction (a counting sort, which keeps the order inside each
@@ -158,6 +185,7 @@ class Plume {
 
   std::uint64_t natural() {
     std::uint64_t n = 0;
+    if (read_short_number(p_, end_, n)) return n;
     const auto [stop, error] = std::from_chars(p_, end_, n);
     if (error == std::errc::result_out_of_range) bad("a number below 2^64");
     if (error != std::errc{}) bad("a number");
@@ -166,6 +194,7 @@ class Plume {
   }
 
   std::int64_t number() {
+    if (std::uint64_t few = 0; read_short_number(p_, end_, few)) return static_cast<std::int64_t>(few);
     std::int64_t n = 0;
     const auto [stop, error] = std::from_chars(p_, end_, n);
     if (error == std::errc::result_out_of_range) bad("a number below 2^63");
@@ -193,9 +222,11 @@ class Plume {
   Atoms ids_, session_ids_;  // used only for their hash tables: label → dense number (atom 0 is nil)
   std::vector<std::int32_t> txn_of_;
   std::vector<std::int64_t> session_labels_;
+  std::int32_t session_ = 0;  // that of the last line
   std::vector<std::int32_t> current_;
   std::vector<TextTxn> txns_;
-  std::vector<Line> lines_;
+  bool apart_ = false;  // whether some line lies apart from the others of its transaction
+  std::vector<Line> lines_;  // all lines, if one of them does
   std::vector<std::int64_t> line_of_;
   std::int64_t blank_ = 0, zero_writes_ = 0, aborted_lines_ = 0, aborted_txns_ = 0, interleaved_ = 0;
 };

@@ -32,10 +32,10 @@ BOOKING = "r(booking[k, *]) insert(booking[k, b])"
 def of(text: str) -> Templates:
     """Templates in which an update of room is a read FOR UPDATE."""
 
-    def with_lock(one):
-        if one.relation != "room":
-            return one
-        return replace(one, kind="read", writes=frozenset(), lock="update")
+    def with_lock(statement):
+        if statement.relation != "room":
+            return statement
+        return replace(statement, kind="read", writes=frozenset(), lock="update")
 
     return templates(parse_templates(text)).with_statements(with_lock)
 
@@ -76,13 +76,13 @@ ROBUST_AT = {
 def test_what_is_robust_at_which_level(name) -> None:
     """What is robust has no interleaving that fails; what is not has a certified one."""
     text, expected = ROBUST_AT[name]
-    found = of(text)
+    programs = of(text)
     for level in (RC, RR, SI, SER):
-        levels = dict.fromkeys(found.programs, level)
-        decision = decide(found, levels)
+        levels = dict.fromkeys(programs.programs, level)
+        decision = decide(programs, levels)
         assert (decision.standing == "robust") == (level in expected), level
         if level in expected:
-            assert some_violation(found, levels, sessions=True, most=40) is None
+            assert some_violation(programs, levels, sessions=True, most=40) is None
         else:
             assert decision.counterexample.allowed.certified
 
@@ -91,18 +91,18 @@ def test_what_is_robust_at_which_level(name) -> None:
 def test_random_templates(seed) -> None:
     """Robust ones have no interleaving that fails; others have one, certified and replayed."""
     rng = random.Random(seed)
-    found = random_templates(rng, longest=2, locks=seed % 4 == 0, scans_lock=True)
+    programs = random_templates(rng, longest=2, locks=seed % 4 == 0, scans_lock=True)
     how = rng.choice([[RC], [RR], [SI], [RC, RR, SER], [RC, SI, SER]])
-    levels = {program: rng.choice(how) for program in found.programs}
-    for candidate in islice(candidates(found, levels), 50):
-        failed = counterexample(found, levels, candidate, against="ser")
+    levels = {program: rng.choice(how) for program in programs.programs}
+    for candidate in islice(candidates(programs, levels), 50):
+        failed = counterexample(programs, levels, candidate, against="ser")
         if failed is not None and not (failed.refused_by_rows or failed.refused_by_gaps):
             assert failed.allowed.certified
             assert failed.forbidden.certified
-            assert is_replayed(found, levels, candidate, sessions=True), template_lines(found)
+            assert is_replayed(programs, levels, candidate, sessions=True), template_lines(programs)
             return
-    wrong = some_violation(found, levels, sessions=True, most=60)
-    assert wrong is None, (template_lines(found), levels, wrong)
+    wrong = some_violation(programs, levels, sessions=True, most=60)
+    assert wrong is None, (template_lines(programs), levels, wrong)
 
 
 def test_serializable_protects_a_program_from_all_others() -> None:
@@ -131,7 +131,7 @@ def service(folder, lock: str = ""):
 
 def of_book(history, level) -> str:
     decision = decide_run(history, level)
-    (program,) = (one for one in decision.programs if decision.run.titles[one.program] == "/book")
+    (program,) = (p for p in decision.programs if decision.run.titles[p.program] == "/book")
     return decision.standing_of(program)
 
 

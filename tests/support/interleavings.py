@@ -198,14 +198,14 @@ class _Machine:
         takes_lock = ran.lock or (ran.writes and self.has_locks)
         return bool(takes_lock) and self.chosen[number].level != "mvrc"
 
-    def begin(self, one: int) -> None:
-        self.snapshot[one] = len(self.commits)
+    def begin(self, number: int) -> None:
+        self.snapshot[number] = len(self.commits)
 
     def visible(self, one: int) -> int:
         return len(self.commits) if self.chosen[one].level == "mvrc" else self.snapshot[one]
 
-    def sees(self, one: int, ran: RunStatement, item: Item) -> int:
-        return self.visible(one)
+    def sees(self, number: int, ran: RunStatement, item: Item) -> int:
+        return self.visible(number)
 
     def is_there(self, one: int, row, sees: int) -> bool:
         if row in self.there[one]:
@@ -296,7 +296,7 @@ class _Machine:
 
 
 class _InnodbMachine(_Machine):
-    """InnoDB's rules: a statement that would wait cannot run yet, and one that fails never runs.
+    """InnoDB's rules: a statement that would wait cannot run yet, and number that fails never runs.
 
     Statements that lock or write see the newest rows and lock them until the commit: whole rows,
     and from REPEATABLE READ on, also those that a read by a condition does not find. Plain
@@ -310,57 +310,57 @@ class _InnodbMachine(_Machine):
         self.snapshot: list[int | None] = [None] * len(chosen)
         self.written_at: list[dict] = [{} for _ in chosen]
 
-    def begin(self, one: int) -> None:
-        self.snapshot[one] = None
+    def begin(self, number: int) -> None:
+        self.snapshot[number] = None
 
     def may_wait_with_snapshot(self, number, ran) -> bool:
         return False
 
-    def run(self, one: int, ran: RunStatement) -> bool:
-        wanted = self.locked_rows(one, ran)
+    def run(self, number: int, ran: RunStatement) -> bool:
+        wanted = self.locked_rows(number, ran)
         for other in range(len(self.chosen)):
-            if other == one or self.begun[other] is None or other in self.commits:
+            if other == number or self.begun[other] is None or other in self.commits:
                 continue
             for held in self.locks[other]:
                 rows = self.locked_rows(other, held)
                 if any(rows[row] + wanted[row] > 2 for row in rows.keys() & wanted):
                     return False
         if ran.kind == "insert":
-            return not self.is_there(one, ran.rows[0], len(self.commits))
-        if not all(self.is_there(one, row, len(self.commits)) for row in ran.rows):
+            return not self.is_there(number, ran.rows[0], len(self.commits))
+        if not all(self.is_there(number, row, len(self.commits)) for row in ran.rows):
             return False
-        sees = self.snapshot[one]
-        if self.chosen[one].level != "innodb-snapshot" or sees is None or ran.plain:
+        sees = self.snapshot[number]
+        if self.chosen[number].level != "innodb-snapshot" or sees is None or ran.plain:
             return True
         changed = {item[:2] for other in self.commits[sees:] for item in self.own[other]}
         return changed.isdisjoint(wanted)
 
-    def locked_rows(self, one: int, ran: RunStatement) -> dict:
+    def locked_rows(self, number: int, ran: RunStatement) -> dict:
         """Return the rows that a statement locks: 1 for readers, 2 against all others."""
-        level = self.chosen[one].level
+        level = self.chosen[number].level
         if ran.plain and level != "innodb-serializable":
             return {}
         alone = ran.kind != "read" or ran.lock == "update"
         read = () if level == "innodb-read-committed" else {item[:2] for item in ran.reads}
         return dict.fromkeys((*ran.rows, *read), 2 if alone else 1)
 
-    def explore_after(self, one: int, ran: RunStatement) -> bool:
-        level, before = self.chosen[one].level, self.snapshot[one]
-        written = dict(self.written_at[one])
+    def explore_after(self, number: int, ran: RunStatement) -> bool:
+        level, before = self.chosen[number].level, self.snapshot[number]
+        written = dict(self.written_at[number])
         now = len(self.commits)
         if level in ("innodb-repeatable-read", "innodb-snapshot") and ran.plain and before is None:
-            self.snapshot[one] = now
-        self.written_at[one].update(dict.fromkeys(ran.rows if ran.writes else (), now))
-        found = super().explore_after(one, ran)
-        self.snapshot[one], self.written_at[one] = before, written
-        return found
+            self.snapshot[number] = now
+        self.written_at[number].update(dict.fromkeys(ran.rows if ran.writes else (), now))
+        fails = super().explore_after(number, ran)
+        self.snapshot[number], self.written_at[number] = before, written
+        return fails
 
-    def sees(self, one: int, ran: RunStatement, item: Item) -> int:
+    def sees(self, number: int, ran: RunStatement, item: Item) -> int:
         """Return how many of the commits a statement sees in an item."""
-        snapshot = self.snapshot[one]
+        snapshot = self.snapshot[number]
         if not ran.plain or snapshot is None:
             return len(self.commits)
-        return max(snapshot, self.written_at[one].get(item[:2], 0))
+        return max(snapshot, self.written_at[number].get(item[:2], 0))
 
 
 def must_wait(ran: RunStatement, held: RunStatement) -> bool:

@@ -58,7 +58,6 @@ class ProxiedConnection:
         self._server.peer, client.peer = client, self._server
         self.session = FollowedSession(recording)
         self._prepared: dict[int, PreparedOnWire] = {}
-        self._last_prepared = 0
         self._prepared_count = 0
         self.forwarder = AnswerForwarder(client, self._server, recording.unseen)
 
@@ -149,7 +148,7 @@ class ProxiedConnection:
             await self._set_up()
 
     def _note_unanswered(self, data: bytes) -> None:
-        number = self._number_in(data)
+        number = int.from_bytes(data[1:5], "little")
         if data[0] == packets.CLOSE:
             self._prepared.pop(number, None)
         elif number in self._prepared:
@@ -270,7 +269,7 @@ class ProxiedConnection:
             statement.without_hidden(REFUSED)
             self.forwarder.send(data)
             first = await self._server.read()
-        self._last_prepared = 0
+        self._prepared.pop(packets.LAST_PREPARED, None)
         if first[0] == 0xFF:
             self._client.write(first)
             return
@@ -278,7 +277,6 @@ class ProxiedConnection:
             int.from_bytes(first[begin:end], "little") for begin, end in ((1, 5), (5, 7), (7, 9))
         )
         hidden = 0 if statement is None else statement.hidden
-        self._last_prepared = number
         keep = columns - hidden
         self._client.write(first[:5] + keep.to_bytes(2, "little") + first[7:])
         for size, shown in ((count, count), (columns, keep)):
@@ -289,15 +287,11 @@ class ProxiedConnection:
             if size and not self.forwarder.has_no_eof:
                 self._client.write(await self._server.read())
         if statement is not None:
-            self._prepared[number] = PreparedOnWire(statement, count, keep)
-
-    def _number_in(self, data: bytes) -> int:
-        """Return the number of the statement that a command names, perhaps as the last one."""
-        number = int.from_bytes(data[1:5], "little")
-        return self._last_prepared if number == packets.LAST_PREPARED else number
+            on_wire = PreparedOnWire(statement, count, keep)
+            self._prepared[number] = self._prepared[packets.LAST_PREPARED] = on_wire
 
     async def _execute(self, data: bytes) -> None:
-        prepared = self._prepared.get(self._number_in(data))
+        prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
         if prepared is None:
             self.forwarder.send(data)
             answer = await self.forwarder.answer(0)
@@ -327,7 +321,7 @@ class ProxiedConnection:
         return Parameters()
 
     async def _fetch(self, data: bytes) -> None:
-        prepared = self._prepared.get(self._number_in(data))
+        prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
         self.forwarder.send(data)
         if prepared is None:
             await self.forwarder.rows(0, 0, ())

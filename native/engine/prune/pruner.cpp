@@ -23,6 +23,7 @@ namespace {
 constexpr std::int32_t kMaxPasses = 8;
 constexpr int kSweeps = 8;  // a sweep over the graph costs much less than a pass
 constexpr std::size_t kPrefetchedCandidates = 24;                  // number of candidates
+constexpr std::int32_t kPrefetchedTransactions = 2;
 // In a graph with more nodes than this, another pass must promise a conclusion per
 // kNodesPerConclusion nodes.
 constexpr std::int32_t kLargeGraph = 5000, kNodesPerConclusion = 20;
@@ -367,15 +368,17 @@ void Pruner::find_own_writers() {
   writers_by_txn_ = group_by(
       p.n + 1, p.writer_txn.size(), [&](std::size_t w) { return p.writer_txn[w]; },
       [](std::size_t w) { return static_cast<std::int32_t>(w); });
+  keys_by_txn_.resize(writers_by_txn_.item.size());
+  for (std::size_t i = 0; i < keys_by_txn_.size(); ++i)
+    keys_by_txn_[i] = key_of_[writers_by_txn_.item[i]];
   for (std::int32_t r = 0; r < p.reads(); ++r)
     own_writer[r] = write_of(p.read_txn[r], p.read_key[r]);
 }
 
 std::int32_t Pruner::write_of(std::int32_t txn, std::int32_t key) const {
-  const auto written = writers_of(txn);  // ascending, and therefore by key
-  const auto it =
-      std::ranges::lower_bound(written, key, {}, [&](std::int32_t w) { return key_of(w); });
-  return it != written.end() && key_of(*it) == key ? *it : -1;
+  const auto keys = keys_written_by(txn);  // ascending, as writers are numbered key by key
+  const auto it = std::ranges::lower_bound(keys, key);
+  return it != keys.end() && *it == key ? writers_of(txn)[idx(it - keys.begin())] : -1;
 }
 
 std::size_t Pruner::candidates_left(std::int32_t read) const {
@@ -456,9 +459,29 @@ void Pruner::find_session_writers() {
 // return path to the read precede that source.
 bool Pruner::prune_direct() {
   if (!direct_) return true;
-  for (std::int32_t t = 0; t < graph.problem.n; ++t)
+  for (std::int32_t t = 0; t < graph.problem.n; ++t) {
+    fetch_sources(t);
     if (std::exchange(resolved_txn_[t], std::uint8_t{0}) != 0 && !prune_direct(t)) return false;
+  }
   return true;
+}
+
+// Prefetches the keys that the writers read by later transactions have written. They may be anywhere
+// in memory, and each is found through another item, which is fetched first.
+void Pruner::fetch_sources(std::int32_t txn) const {
+  const Problem& p = graph.problem;
+  const auto each_source = [&](std::int32_t distance, auto visit) {
+    if (txn >= p.n - distance) return;
+    for (const std::int32_t r : reads_of(txn + distance))
+      if (source[r] >= 0) visit(source[r]);
+  };
+  each_source(3 * kPrefetchedTransactions, [&](std::int32_t w) { prefetch(&p.writer_txn[w]); });
+  each_source(2 * kPrefetchedTransactions, [&](std::int32_t w) { prefetch(&writers_by_txn_.start[p.writer_txn[w]]); });
+  each_source(kPrefetchedTransactions, [&](std::int32_t w) {
+    const auto at = idx(writers_by_txn_.start[p.writer_txn[w]]);
+    prefetch(keys_by_txn_.data() + at);
+    prefetch(writers_by_txn_.item.data() + at);
+  });
 }
 
 bool Pruner::prune_direct(std::int32_t txn) {
@@ -500,10 +523,11 @@ bool Pruner::prune_direct(std::int32_t txn) {
         }
         continue;
       }
-      for (const std::int32_t b : written) {
-        const auto [last, of] = last_read_[key_of_[b]];
+      const auto keys = keys_written_by(p.writer_txn[seen]);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        const auto [last, of] = last_read_[keys[i]];
         for (std::int32_t r = of == txn ? last : -1; r >= 0; r = read_before_[r])
-          if (binds(r) && !order(r, b, Relation::wr, other, seen)) return false;
+          if (binds(r) && !order(r, written[i], Relation::wr, other, seen)) return false;
       }
     }
   }
@@ -520,8 +544,7 @@ bool Pruner::order_behind_source(std::int32_t writer, Edge closing, const Edge& 
     closed = because(closing, back);
     return false;
   }
-  const auto pair = static_cast<std::uint64_t>(writer) << 32 | static_cast<std::uint32_t>(a);
-  if (!ordered_behind_.insert(pair).second) return true;
+  if (!ordered_behind_.insert(writer, a)) return true;
   orders.push_back(
       {writer, a, static_cast<std::uint32_t>(graph.edges.size()), because(closing, back)});
   graph.ww_edges(writer, a, [&](const Edge& e) { graph.edges.push_back(e); });

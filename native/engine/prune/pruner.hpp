@@ -16,13 +16,13 @@
 #include <optional>
 #include <ranges>
 #include <span>
-#include <unordered_set>
 #include <vector>
 
 #include "core/budget.hpp"
 #include "core/index.hpp"
 #include "engine/graph/clocks.hpp"
 #include "engine/graph/event_graph.hpp"
+#include "engine/prune/pair_set.hpp"
 #include "engine/prune/writer_pairs.hpp"
 
 namespace isolang {
@@ -144,6 +144,11 @@ class Pruner {
     return writers_by_txn_.of(txn);
   }
   std::span<const std::int32_t> keys_of_writers() const { return key_of_; }
+  // Returns the keys of `writers_of`, in the same order.
+  std::span<const std::int32_t> keys_written_by(std::int32_t txn) const {
+    const auto first = idx(writers_by_txn_.start[idx(txn)]), last = idx(writers_by_txn_.start[idx(txn) + 1]);
+    return std::span(keys_by_txn_).subspan(first, last - first);
+  }
   std::int32_t write_of(std::int32_t txn, std::int32_t key) const;  // a writer, or -1
   std::size_t candidates_left(std::int32_t read) const;  // number of candidates not eliminated
   std::size_t open_candidates() const;  // of reads without a certain source, unless deferred
@@ -172,6 +177,7 @@ class Pruner {
   void resolve(std::int32_t read, std::int32_t writer, Growing<Edge>& added);
   bool prune_direct();
   bool prune_direct(std::int32_t txn);
+  void fetch_sources(std::int32_t txn) const;
   bool order_behind_source(std::int32_t writer, Edge closing, const Edge& back);
   Impossible because(const Edge& closing, const std::optional<Edge>& back = std::nullopt);
   std::uint32_t epoch() const { return epochs.empty() ? 0 : epochs.back(); }
@@ -208,8 +214,9 @@ class Pruner {
   // For each writer: the previous writer of its key in its session, or -1.
   std::vector<std::int32_t> session_before_;
   Adjacency writers_by_txn_;
+  std::vector<std::int32_t> keys_by_txn_;  // for each item of writers_by_txn_, its key
   bool direct_ = false;                               // some check is direct
-  std::unordered_set<std::uint64_t> ordered_behind_;  // pairs handled by prune_direct
+  PairSet ordered_behind_;                            // pairs handled by prune_direct
   std::vector<std::uint8_t>
       resolved_txn_;  // 1 if the source of one of its reads has been found since the last prune_direct
   // The last read of each key by the current transaction, together with the transaction; and for
