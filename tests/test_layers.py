@@ -18,8 +18,13 @@ from support.paths import ROOT
 PACKAGE = ROOT / "isolang"
 NATIVE = ROOT / "native"
 
+# Any layer may import these.
+BASIC = ("arrays", "caveat", "errors", "files", "patterns", "release", "rows")
+
 DIRECT = {
+    "arrays": set(),
     "errors": set(),
+    "patterns": set(),
     "caveat": set(),
     "declared": set(),
     "files": set(),
@@ -108,7 +113,7 @@ LEVELS = re.compile(
 
 def allowed(layer: str) -> set[str]:
     """The layers that a layer may import, directly or through those that it may import."""
-    found = {layer, "caveat", "errors", "files", "rows", "release"}
+    found = {layer, *BASIC}
     todo = set(DIRECT[layer])
     while todo:
         one = todo.pop()
@@ -312,11 +317,7 @@ def test_the_table_is_the_documented_one():
     documented = {}
     for name, may in re.findall(r"^\| `isolang\.(\w+)` \|[^|]*\|([^|]*)\|$", text, re.MULTILINE):
         documented[name] = set(re.findall(r"`(?:isolang\.)?(\w+)`", may))
-    assert documented == {
-        k: v
-        for k, v in DIRECT.items()
-        if k not in ("caveat", "errors", "files", "rows", "release", "specs")
-    }
+    assert documented == {k: v for k, v in DIRECT.items() if k not in (*BASIC, "specs")}
 
 
 def test_the_checkers_import_no_engine():
@@ -329,11 +330,7 @@ def test_the_checkers_import_no_engine():
         "options",
         "declared",
         "machine",
-        "caveat",
-        "errors",
-        "files",
-        "rows",
-        "release",
+        *BASIC,
     }
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from msgspec import Struct, field
 
+from isolang.arrays import np
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.proofs import (
     Exhaustion,
@@ -109,8 +110,6 @@ class Certificate(Struct, frozen=True, kw_only=True):
         Raises:
             CertificateRejected: if the history lacks one of these set-reads.
         """
-        import numpy as np
-
         if self.set_reads == "all" or (self.set_reads is None and self._is_of_all(history)):
             return history.written_out()
         if self.set_reads in (None, (), history.set_reads):

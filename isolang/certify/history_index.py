@@ -85,7 +85,9 @@ class HistoryIndex:
         self._statement_answered: list[int] = columns.statement_answered.tolist()
         self._one_clock = not columns.two_clocks
         self.initial_value: list[int] = columns.initial_value.tolist()
-        self._initial_alone: set[int] = set(columns.initial_alone.nonzero()[0].tolist())
+        self._initial_alone: set[int] = {
+            key for key, alone in enumerate(columns.initial_alone.tolist()) if alone
+        }
         self.txn_of: list[int] = []
         self.last: list[dict[int, int]] = [{} for _ in range(n + 1)]
         # All writes of each key and value, in order, including failed and aborted writes.

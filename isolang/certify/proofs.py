@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
+from isolang.arrays import int32_column, int64_column
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -55,14 +57,12 @@ class Witness(Struct, frozen=True, eq=False):
         Raises:
             OverflowError: if a number is too large for its column.
         """
-        import numpy as np
-
         return cls(
-            np.ascontiguousarray(source, dtype=np.int32),
-            np.ascontiguousarray(order_start, dtype=np.int64),
-            np.ascontiguousarray(order_txn, dtype=np.int32),
-            None if commits is None else np.ascontiguousarray(commits, dtype=np.int32),
-            None if seen is None else np.ascontiguousarray(seen, dtype=np.int64),
+            int32_column(source),
+            int64_column(order_start),
+            int32_column(order_txn),
+            None if commits is None else int32_column(commits),
+            None if seen is None else int64_column(seen),
         )
 
 

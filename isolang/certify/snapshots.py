@@ -13,11 +13,11 @@ from collections.abc import Set as AbstractSet
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from isolang.arrays import np
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.statements import IMPLICIT, Matching, StatedRows, judged_statements, own_rows
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang.certify.facts import Facts

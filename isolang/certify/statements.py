@@ -20,6 +20,7 @@ from isolang.certify.errors import NotCertifiedError
 from isolang.certify.facts import Facts
 from isolang.certify.history_index import READ_NONE_OF, READ_ONE_OF, WRITE
 from isolang.history.values import KEYWORD, NIL, STRING
+from isolang.patterns import pattern
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -38,7 +39,7 @@ _OPEN: Final = (FALSE, TRUE)
 IMPLICIT: Final = 3
 """The value of ``statement_known`` for a predicate read with implicit set-reads."""
 
-_TOKEN = re.compile(r'\s*("[^"\\]*+(?:\\.[^"\\]*+)*+"|#\w[^\s\[\]{}]* |[\[\]{}]|[^\s\[\]{}"]+)')
+_TOKEN = pattern(r'\s*("[^"\\]*+(?:\\.[^"\\]*+)*+"|#\w[^\s\[\]{}]* |[\[\]{}]|[^\s\[\]{}"]+)')
 _CLOSE: Final = {"[": "]", "{": "}"}
 
 

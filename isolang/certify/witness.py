@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from isolang.arrays import np
 from isolang.certify.anomalies import anomalies_of, value_of_initial
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.evaluator import is_satisfied
@@ -22,7 +23,6 @@ from isolang.language.meaning.mentions import mentioned, uses_events, uses_reads
 from isolang.rows import bits, union
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang.history.history import History

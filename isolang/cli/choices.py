@@ -6,10 +6,14 @@ Names are looked up only to parse or complete a value, because importing their r
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import typer
+
+COMPLETE: Final = "_ISOCHECK_COMPLETE"
+"""The environment variable that a shell sets to ask for completions."""
 
 
 def levels() -> list[str]:
@@ -52,7 +56,7 @@ def encodings() -> list[str]:
 
 def pruning_stages() -> list[str]:
     """Return ``auto`` and the names of the pruning stages."""
-    from isolang.problem.polygraph import PRUNE
+    from isolang.problem.prune import PRUNE
 
     return ["auto", *PRUNE]
 
@@ -133,8 +137,14 @@ def _or_list(names: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def completer_of_names(names: Callable[[], Sequence[str]]) -> Callable[[str], list[str]]:
-    """Return a function that Typer uses to complete an option's value from the given names."""
+def completer_of_names(names: Callable[[], Sequence[str]]) -> Callable[[str], list[str]] | None:
+    """Return a function that Typer uses to complete an option's value from the given names.
+
+    Return ``None`` if the shell does not ask for completions, because Typer would examine the
+    function's signature at each start.
+    """
+    if COMPLETE not in os.environ:
+        return None
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names() if name.startswith(incomplete)]

@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from isolang.cli.choices import nearest_name
-from isolang.cli.parameters import Command, Mistake, WithoutPydantic, as_command
+from isolang.cli.classes import Command, Mistake, WithoutPydantic
 
 
 class CommandEntry(NamedTuple):
@@ -243,6 +243,8 @@ def _command(name: str, entry: CommandEntry) -> Any:
         group: Any = typer.main.get_command(found)
         group.name, group.rich_help_panel = name, entry.panel
         return group
+    from isolang.cli.parameters import as_command
+
     one = typer.Typer(add_completion=False)
     shown = f"Example: {entry.example}" if entry.example else None
     one.command(name, cls=Command, rich_help_panel=entry.panel, epilog=shown)(as_command(found))

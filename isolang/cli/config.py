@@ -36,11 +36,12 @@ def defaults(command: str) -> dict[str, dict[str, Any]]:
     Raises:
         Mistake: if a key is unknown or its value is wrong.
     """
-    options = _options(command)
-    found = _table(Path.cwd()) if options else None
+    function = _function(command)
+    found = None if isinstance(function, Typer) else _table(Path.cwd())
     if found is None:
         return {}
     file, table = found
+    options = _options(command)
     known: dict[str, Option | tuple[str, str]] = {**_options("check"), **_NAMES}
     section = {key: table[key] for key in table if key in known or key not in ISOCHECK}
     values = dict(_values(section, known, "", file))
@@ -58,13 +59,15 @@ def defaults(command: str) -> dict[str, dict[str, Any]]:
     return {command: values}
 
 
-def _options(command: str) -> dict[str, Option]:
-    """Return a command's configurable options by key; empty for a group."""
+def _function(command: str) -> Any:
+    """Return a command's function, or its Typer group."""
     module, name = ISOCHECK[command].where.split(":")
-    function = getattr(import_module(module), name)
-    if isinstance(function, Typer):
-        return {}
-    records = records_of(function).values()
+    return getattr(import_module(module), name)
+
+
+def _options(command: str) -> dict[str, Option]:
+    """Return a command's configurable options by key."""
+    records = records_of(_function(command)).values()
     return {
         option.key: option
         for record, options in records

@@ -6,6 +6,7 @@ import gc
 import signal
 
 _CTRL_C = signal.getsignal(signal.SIGINT)
+_MANY_OBJECTS = 50_000  # new objects; a command's own modules have fewer
 
 if _CTRL_C is signal.default_int_handler:  # a parent process may have disabled it
     # During an import, isolang could not catch KeyboardInterrupt.
@@ -21,6 +22,9 @@ def main() -> int:
 
     gc.freeze()
     if collects:
+        gc.set_threshold(_MANY_OBJECTS)
         gc.enable()
     signal.signal(signal.SIGINT, _CTRL_C)
-    return run()
+    code = run()
+    gc.freeze()  # the interpreter searches all other objects for garbage when it ends
+    return code

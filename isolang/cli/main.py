@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import typer
 
+from isolang.cli.choices import COMPLETE
+from isolang.cli.classes import Mistake
 from isolang.cli.commands import ISOCHECK, SPEC, isocheck
-from isolang.cli.parameters import Mistake
 from isolang.errors import IsolangError, internal_error
 from isolang.output.terminal import escaped, forget_stdout, open_streams, warn
 
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # NumPy would start threads for linear algebra, but isolang uses none.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     command: Any = typer.main.get_command(isocheck)
-    if f"_{PROGRAM.upper()}_COMPLETE" in os.environ:
+    if COMPLETE in os.environ:
         command(prog_name=PROGRAM)
     code = _run_guarded(command, list(sys.argv[1:] if argv is None else argv))
     if code == EXIT_INTERRUPTED:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from isolang.arrays import np
 from isolang.problem.problem import InclusionStatus
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from isolang.arrays import np
 from isolang.encodings.dependencies import choose_sources, list_dependencies, names_of
 from isolang.encodings.formula import Builder, Ints
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from isolang.arrays import np
 from isolang.encodings.formula import PolygraphFormula
 from isolang.encodings.relational.formula import RelationalFormula
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from isolang.arrays import np
 from isolang.problem.distinct import distinct_rows
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from isolang.arrays import np
 from isolang.encodings.dependencies import (
     build_formula,
     choose_sources,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from isolang.explain import names
@@ -34,22 +35,18 @@ _LOGS: Final = ("registers", "workload")
 
 def are_operations(history: History) -> bool:
     """Return whether each transaction is a single operation: a read, a write, or both in one."""
-    import numpy as np
-
     columns = history.columns
-    start, keys = columns.op_start, columns.op_key
-    sizes = np.diff(start)
-    if (
-        history.format not in _LOGS
-        or not len(keys)
-        or sizes.max() > 2
-        or len(columns.statement_start)
-    ):
+    if history.format not in _LOGS or not len(columns.op_key) or len(columns.statement_start):
         return False
-    first = start[:-1][sizes == 2]
-    writes = np.isin(columns.op_kind, (WRITE, APPEND))
-    in_turn = ~writes[first] & writes[first + 1]
-    return bool(np.all((keys[first] == keys[first + 1]) & in_turn))
+    starts, keys, kinds = columns.op_start.tolist(), columns.op_key, columns.op_kind
+    for start, end in pairwise(starts):
+        if end - start > 2:
+            return False
+        if end - start == 2:
+            in_turn = kinds[start] not in (WRITE, APPEND) and kinds[start + 1] in (WRITE, APPEND)
+            if not in_turn or keys[start] != keys[start + 1]:
+                return False
+    return True
 
 
 def failed_comparisons(history: History, shown: Collection[TransactionView]) -> tuple[str, ...]:

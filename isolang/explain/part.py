@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.certify.steps import (
     AnomalyStep,
     Before,
@@ -26,7 +29,6 @@ from isolang.language.vocabulary import FILTERED, ends_of
 from isolang.problem import Problem, build_problem
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang._native import Columns
@@ -83,10 +85,8 @@ class HistoryPart(Struct, frozen=True):
 
     def without_operations(self) -> list[int]:
         """Return the transactions without operations; they may still matter for orders."""
-        import numpy as np
-
-        found: list[int] = np.flatnonzero(np.diff(self.history.columns.op_start) == 0).tolist()
-        return found
+        starts = self.history.columns.op_start.tolist()
+        return [txn for txn, (start, end) in enumerate(pairwise(starts)) if start == end]
 
 
 def part_of(history: History, ops: Iterable[int], txns: Iterable[int] = ()) -> HistoryPart:
@@ -109,7 +109,6 @@ def part_with_same_transactions(whole: History, history: History) -> HistoryPart
         whole: the history to use as the whole. Its operations include all predicate reads'
             set-reads that are operations in ``history``.
     """
-    import numpy as np
 
     def split_by_set_reads(
         columns: Columns,
@@ -135,11 +134,13 @@ def part_with_same_transactions(whole: History, history: History) -> HistoryPart
 
 
 def _part(whole: History, history: History, ops: list[int], kept: list[int]) -> HistoryPart:
-    import numpy as np
-
-    of_ops = np.searchsorted(whole.columns.op_start, ops, side="right") - 1
-    txns = sorted({*of_ops.tolist(), *kept})
-    return HistoryPart(whole, history, tuple(ops), (*txns, whole.columns.transactions()))
+    op_start: Any = whole.columns.op_start
+    starts, txns, i = memoryview(op_start), set(kept), 0  # bisecting it is fastest
+    while i < len(ops):
+        txn = bisect_right(starts, ops[i]) - 1
+        txns.add(txn)
+        i = bisect_left(ops, starts[txn + 1], i)  # the first operation of another transaction
+    return HistoryPart(whole, history, tuple(ops), (*sorted(txns), whole.columns.transactions()))
 
 
 def operations_of(history: History, txns: Iterable[int]) -> list[int]:
@@ -202,17 +203,15 @@ class Sources:
         if known is None:
             native, i, known = self._native, self._row(op), []
             if i >= 0:
-                found = native.candidate[native.candidate_start[i] : native.candidate_start[i + 1]]
-                known = native.writer_txn[found].tolist()
+                start, writer_txn = native.candidate_start, native.writer_txn
+                known = [int(writer_txn[w]) for w in native.candidate[start[i] : start[i + 1]]]
             self._candidates[op] = known
         return known
 
     def _row(self, op: int) -> int:
         """Return the index of the problem's read for an operation, or -1 if there is none."""
-        import numpy as np
-
         reads, columns = self._native.read_op, self._history.columns
-        i = int(np.searchsorted(reads, op, side="right")) - 1
+        i = bisect_right(reads, op) - 1
         txn = self._history.transaction_of(op)
         while i >= 0 and int(self._native.read_txn[i]) == txn:
             first = int(reads[i])
@@ -262,10 +261,9 @@ class Sources:
 
         If there is no such read, return (-1, -1).
         """
-        import numpy as np
-
         native = self._native
-        for i in np.flatnonzero(native.read_txn == reader).tolist():
+        reads = native.read_txn  # in ascending order
+        for i in range(bisect_left(reads, reader), bisect_right(reads, reader)):
             start, end = native.candidate_start[i : i + 2].tolist()
             if end - start == 1 and int(native.writer_txn[native.candidate[start]]) == writer:
                 return int(native.read_op[i]), int(native.read_key[i])
@@ -277,8 +275,6 @@ class Sources:
         A session knows a version of the key if it recently read from the version's writer, or if it
         wrote the version itself.
         """
-        import numpy as np
-
         native, read = self._native, self._row(op)
         reader, key = int(native.read_txn[read]), int(native.read_key[read])
         first, last = native.key_start[key : key + 2].tolist()
@@ -301,8 +297,6 @@ class Sources:
 
         Such an edge exists only if its two transactions access a common key.
         """
-        import numpy as np
-
         native = self._native
 
         def accesses(txn: int, test: str) -> dict[int, int]:
@@ -334,8 +328,6 @@ class Sources:
 
     def showing(self, keys: Iterable[int]) -> set[int]:
         """Return the list reads that show version orders of these keys."""
-        import numpy as np
-
         native = self._native
         if not self.show_orders():
             return set()
@@ -344,16 +336,13 @@ class Sources:
 
     def appenders(self, op: int) -> set[int]:
         """Return the transactions that appended the elements of a list read."""
-        import numpy as np
-
         columns = self._history.columns
         number = int(columns.op_value[op])
         if int(columns.op_kind[op]) != READ_LIST or number == UNKNOWN_VALUE:
             return set()
-        shown = columns.list_values[columns.list_start[number] : columns.list_start[number + 1]]
-        appends = (columns.op_kind == APPEND) & (columns.op_key == columns.op_key[op])
-        found = np.flatnonzero(appends & np.isin(columns.op_value, shown))
-        return {self._history.transaction_of(int(i)) for i in found}
+        shown, values = set(self._history.list_values(number)), columns.op_value
+        appends = columns.appends(int(columns.op_key[op]))
+        return {self._history.transaction_of(i) for i in appends if values[i] in shown}
 
     def relevant(self, steps: Sequence[Step], *, every_write: bool = True) -> set[int]:
         """Return the operations on which steps depend: reads, and their transactions' writes.
@@ -366,21 +355,17 @@ class Sources:
                 no reads of these keys, so any version order is possible for them, and no cycle
                 needs them. But a check may test whether a transaction writes.
         """
-        import numpy as np
-
         history, columns = self._history, self._history.columns
         reads = reads_of(steps) | self.filtering(steps) | self.showing(keys_of(steps))
         txns = self.closed(steps).union(*(self.appenders(op) for op in reads))
         found = set(reads)
-        ops = np.array(operations_of(history, txns), dtype=np.int64)
-        kinds = columns.op_kind[ops]
-        writes = ops[(kinds == WRITE) | (kinds == APPEND)]
+        kinds, key_of = columns.op_kind, columns.op_key
+        writes = [op for op in operations_of(history, txns) if kinds[op] in (WRITE, APPEND)]
         if every_write:
-            found.update(writes.tolist())
+            found.update(writes)
         else:
-            keys = keys_of(steps) | {int(columns.op_key[op]) for op in reads}
-            of_keys = zip(writes.tolist(), columns.op_key[writes].tolist(), strict=True)
-            found.update(op for op, key in of_keys if key in keys)
+            keys = keys_of(steps) | {int(key_of[op]) for op in reads}
+            found.update(op for op in writes if key_of[op] in keys)
         for step in steps:
             if isinstance(step, AnomalyStep):
                 # An anomaly needs all accesses to the key by these transactions, and the writes of
@@ -424,8 +409,6 @@ def _reads_to_compare(whole: NativeProblem, native: NativeProblem, part: History
     All others have as many candidates as in the whole history. Most reads of large parts do, and
     comparing two columns is much faster than asking for the candidates of each read.
     """
-    import numpy as np
-
     reads = native.read_op
     if not len(whole.read_op):
         return list(reads.tolist())

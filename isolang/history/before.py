@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
 from isolang.history.predicates import derive_set_reads
@@ -229,8 +230,6 @@ def _set_initial_value(columns: Columns, key: int, value: Any) -> None:
 
 def list_and_register_keys(columns: Columns) -> tuple[set[int], set[int]]:
     """Return two sets: the keys used as lists, and the keys used as registers."""
-    import numpy as np
-
     kind, known = columns.op_kind, columns.op_value != c.UNKNOWN_VALUE
     lists = (kind == c.APPEND) | ((kind == c.READ_LIST) & known)
     reads = (kind == c.READ) & known & (columns.op_value != c.NIL_ATOM)
@@ -240,8 +239,6 @@ def list_and_register_keys(columns: Columns) -> tuple[set[int], set[int]]:
 
 def _declared_keys(columns: Columns) -> set[int]:
     """Return the keys written by a declared initial transaction."""
-    import numpy as np
-
     found: set[int] = set()
     for txn in np.flatnonzero(columns.txn_status == c.INITIAL).tolist():
         ops = slice(int(columns.op_start[txn]), int(columns.op_start[txn + 1]))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.history import columns as c
 from isolang.history.carrying import CarriedRead, Carrying, Kind
 from isolang.history.inserted import InsertedRead, InsertedScan, with_inserted
@@ -300,8 +301,6 @@ class _Matching:
 
     def _load(self, units: Mapping[str, Sequence[int]]) -> None:
         """Find the operations of the predicate reads that may be carried."""
-        import numpy as np
-
         columns = self._history.columns
         if not len(columns.statement_txn):
             return

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from isolang.arrays import np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang._native import Columns
@@ -48,8 +49,6 @@ def initial_alone(columns: Columns) -> NDArray[np.bool_]:
 
     The native column ends at the last key for which this is true.
     """
-    import numpy as np
-
     alone = np.zeros(columns.n_keys(), bool)
     alone[: len(columns.initial_alone)] = columns.initial_alone
     return alone

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_right
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from isolang._native import Columns
+from isolang.arrays import np
 from isolang.history import columns as c
 from isolang.history.recorded_fields import RecordedFields, checked_number
 from isolang.history.transaction import StatusName
 from isolang.history.values import atom_text, key_name
+from isolang.patterns import pattern
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from isolang.history.remarks import Remark
     from isolang.history.row_text import RowTexts
     from isolang.history.statements import Statements
 
 
 # The column that the application recorder adds to each row to tell its versions apart.
-_VERSION: Final = re.compile(r' ?"xmin" (?:"\d+\(\d+,\d+\)"|\d+)(?: "xmin class" \d+)?(?=[ }])')
+_VERSION: Final = pattern(r' ?"xmin" (?:"\d+\(\d+,\d+\)"|\d+)(?: "xmin class" \d+)?(?=[ }])')
 
 
 # For each position unit, the text that follows the file name.
@@ -256,9 +256,7 @@ class DescribedColumns(RecordedFields, frozen=True, kw_only=True):
 
     def statement_of(self, op: int) -> int:
         """Return the number of the predicate read that an operation belongs to, or -1 if none."""
-        import numpy as np
-
-        s = int(np.searchsorted(self.columns.statement_start, checked_number(op), side="right")) - 1
+        s = bisect_right(self.columns.statement_start, checked_number(op)) - 1
         return s if s >= 0 and op < self.columns.statement_end[s] else -1
 
     def of_predicate(self, op: int) -> bool:
@@ -276,9 +274,7 @@ class DescribedColumns(RecordedFields, frozen=True, kw_only=True):
 
     def transaction_of(self, op: int) -> int:
         """Return the number of the transaction that an operation belongs to."""
-        import numpy as np
-
-        return int(np.searchsorted(self.columns.op_start, checked_number(op), side="right")) - 1
+        return bisect_right(self.columns.op_start, checked_number(op)) - 1
 
     def operations_of(self, txn: int) -> range:
         """Return the range of a transaction's operation numbers; empty for T0."""
@@ -298,15 +294,18 @@ def _failed(form: str) -> str:
     return "left out" if form in ("edn", "jepsen-json") else "failed"
 
 
-def _details_in_names(columns: Columns) -> NDArray[np.int8]:
+def _details_in_names(columns: Columns) -> bytes:
     """Return, for each transaction, the number of details needed to make its name unique."""
-    import numpy as np
-
-    numbers = columns.txn_number
-    rank: NDArray[np.int8] = (_has_equal_row(numbers) | (numbers == 0)).astype(np.int8)
-    if rank.any():
-        rank += (rank > 0) & _has_equal_row(numbers, columns.txn_session)
-    return rank
+    numbers = columns.txn_number.tolist()
+    count = Counter(numbers)
+    if len(count) == len(numbers) and 0 not in count:
+        return bytes(len(numbers))
+    named = list(zip(numbers, columns.txn_session.tolist(), strict=True))
+    count_in_session = Counter(named)
+    return bytes(
+        0 if number and count[number] == 1 else 1 if count_in_session[number, session] == 1 else 2
+        for number, session in named
+    )
 
 
 def value_with_version(columns: Columns, atom: int) -> str:
@@ -319,8 +318,6 @@ def _values_differing_in_version(columns: Columns) -> frozenset[int]:
 
     Each of them differs from another value of its key only in the row's version.
     """
-    import numpy as np
-
     pairs = set(enumerate(columns.initial_value.tolist()))
     plain = ~np.isin(columns.op_kind, c.LISTS) & (columns.op_value != c.UNKNOWN_VALUE)
     keys, values = columns.op_key[plain].tolist(), columns.op_value[plain].tolist()
@@ -330,17 +327,3 @@ def _values_differing_in_version(columns: Columns) -> frozenset[int]:
         text = _VERSION.sub("", value_with_version(columns, atom))
         same.setdefault((key, text), []).append(atom)
     return frozenset(atom for atoms in same.values() if len(atoms) > 1 for atom in atoms)
-
-
-def _has_equal_row(*columns: NDArray[np.generic]) -> NDArray[np.bool_]:
-    """Return, for each row of the columns, whether it is equal to another row."""
-    import numpy as np  # not np.unique: its import of masked arrays takes as long as a small check
-
-    order = np.lexsort(columns)
-    same = np.ones(max(len(order) - 1, 0), dtype=bool)
-    for column in columns:
-        same &= column[order[1:]] == column[order[:-1]]
-    found = np.zeros(len(order), dtype=bool)
-    found[order[1:]] |= same
-    found[order[:-1]] |= same
-    return found

@@ -17,11 +17,12 @@ from msgspec import Struct
 from isolang.errors import HistoryError
 from isolang.history.json_forms import json_forms
 from isolang.history.values import Keyword, Literal
+from isolang.patterns import pattern
 
 _CLOSE: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 _WORDS: Final[dict[str, Any]] = {"nil": None, "null": None, "true": True, "false": False}
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_TOKEN: Final = re.compile(
+_TOKEN: Final = pattern(
     r"(?P<blank>[\s,]+|;[^\n]*)"
     r'|(?P<string>#?"[^"\\]*+(?:\\.[^"\\]*+)*+")'
     r"|(?P<open>\#\{|[(\[{])|(?P<close>[)\]}])|(?P<discard>\#_)"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import field
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.caveat import Caveat, caveats_in
 from isolang.history import columns as c
 from isolang.history.described import DescribedColumns
@@ -18,7 +19,6 @@ from isolang.history.transaction import Transaction
 from isolang.history.values import Value, decode
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang._native import Columns
@@ -160,8 +160,6 @@ class History(DescribedColumns, frozen=True, kw_only=True):
             ValueError: a set-read is already an operation, or no version of its key matches the
                 predicate.
         """
-        import numpy as np
-
         before = np.array(self.set_reads, np.int32).reshape(-1, 2)
         made = np.unique(np.concatenate([before, missed]), axis=0)
         pairs = tuple((int(s), int(key)) for s, key in made.tolist())
@@ -242,26 +240,24 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         Transactions are counted in total and by status. The counts ``transactions`` and
         ``sessions`` do not include T0 or a declared initial transaction.
         """
-        import numpy as np
-
-        ordinary = self.columns.txn_status != c.INITIAL
-        by_status = np.bincount(self.columns.txn_status, minlength=4)
-        counts = {name: int(by_status[code]) for code, name in enumerate(c.STATUS_NAMES)}
+        by_status = bytes(self.columns.txn_status)
+        counts = {name: by_status.count(code) for code, name in enumerate(c.STATUS_NAMES)}
+        sessions = self.columns.txn_session.tolist()
+        if counts["initial"]:
+            sessions = [s for s, code in zip(sessions, by_status, strict=True) if code != c.INITIAL]
         return {
             "transactions": self.columns.transactions() - counts["initial"],
             **counts,
             "operations": self.columns.operations(),
-            "sessions": int(np.count_nonzero(np.bincount(self.columns.txn_session[ordinary]))),
+            "sessions": len(set(sessions)),
             "keys": self.columns.n_keys(),
         }
 
     @property
     def initial_transaction(self) -> int | None:
         """The transaction declared to be T0, or ``None`` if there is none."""
-        import numpy as np
-
-        found = np.flatnonzero(self.columns.txn_status == c.INITIAL)
-        return int(found[0]) if len(found) else None
+        number = bytes(self.columns.txn_status).find(c.INITIAL)
+        return number if number >= 0 else None
 
     def __repr__(self) -> str:
         counts = self.counts()
@@ -306,8 +302,6 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
     def initial_values(self) -> dict[Value, Value]:
         """Return the initial values other than nil, by key."""
-        import numpy as np
-
         atoms = self.columns.initial_value
         return {
             self.key_object(k): self.value_object(int(atoms[k]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from isolang.arrays import np
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.predicates import derive_set_reads
@@ -27,8 +28,6 @@ def is_row(columns: Columns, value: int) -> bool:
 
 def replace_nil_if_rows(columns: Columns) -> None:
     """If the history has rows, make each initial row replace nil as the value of its key."""
-    import numpy as np
-
     if has_rows(columns):
         for key in np.flatnonzero(columns.initial_value != c.NIL_ATOM).tolist():
             columns.set_initial_value(key, int(columns.initial_value[key]), alone=True)
@@ -56,8 +55,6 @@ def declare_initial(
     Raises:
         HistoryError: the transaction appends to a list; lists must be empty in the initial state.
     """
-    import numpy as np
-
     last: dict[int, int] = {}
     for op in range(int(columns.op_start[txn]), int(columns.op_start[txn + 1])):
         if not columns.op_ok[op]:
@@ -92,8 +89,6 @@ def declare_numbered(columns: Columns, number: int, name: str, unit: str = "line
         HistoryError: no transaction, or more than one, has this number; the transaction was
             aborted; or the file already declares a different initial transaction.
     """
-    import numpy as np
-
     numbers = columns.txn_number
     found = np.flatnonzero(numbers == number)
     if len(found) == 0:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 from msgspec import Struct
 
 from isolang._native import Columns
+from isolang.arrays import np
 from isolang.history import columns as c
 
 if TYPE_CHECKING:

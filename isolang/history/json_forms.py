@@ -12,9 +12,10 @@ from json import JSONDecodeError, JSONDecoder
 from typing import Any, Final, NoReturn
 
 from isolang.errors import HistoryError
+from isolang.patterns import pattern
 
-_BLANK: Final = re.compile(r"[ \t\r\n]*")
-_TOKEN: Final = re.compile(r"[^\s,:()\[\]{}\"]{1,40}|.", re.DOTALL)
+_BLANK: Final = pattern(r"[ \t\r\n]*")
+_TOKEN: Final = pattern(r"[^\s,:()\[\]{}\"]{1,40}|.", re.DOTALL)
 
 
 def json_forms(text: str, name: str) -> Iterator[tuple[int, Any]]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from operator import sub
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from isolang.arrays import np
 from isolang.history import columns as c
 
 if TYPE_CHECKING:
+    from isolang._native import Columns
     from isolang.history.history import History
 
 # Pairs of thresholds: a look-alike writes at least this share of all keys, and at least this many
@@ -42,25 +45,27 @@ def find_look_alikes(history: History) -> tuple[LookAlike, ...]:
     state by such a transaction. Unless the user declares it initial, nothing orders it before other
     sessions.
     """
-    import numpy as np
-
     columns = history.columns
     n, n_keys = columns.transactions(), columns.n_keys()
     if n < 2 or n_keys < _FEWEST_KEYS or history.initial_transaction is not None:
         return ()
-    sizes = np.diff(columns.op_start)
+    starts = columns.op_start.tolist()
+    sizes = list(map(sub, starts[1:], starts))
     least = min(share for share, _ in _UNUSUAL) * n_keys
-    if not (sizes >= max(least, 3)).any():  # in most histories, no transaction is large enough
+    if max(sizes) < max(least, 3):  # in most histories, no transaction is large enough
         return ()
+    large = [t for t, size in enumerate(sizes) if size >= least]
+    large = [t for t in large if columns.txn_status[t] == c.COMMITTED and _only_writes(columns, t)]
+    first: dict[int, int] = {}
+    for t, session in enumerate(columns.txn_session.tolist() if large else ()):
+        first.setdefault(session, t)
+    large = [t for t in large if first[columns.txn_session[t]] == t]
+    if not large:
+        return ()
+    good = np.zeros(n, bool)
+    good[large] = True
     txn = np.repeat(np.arange(n), sizes)
     is_read = (columns.op_kind != c.WRITE) & (columns.op_kind != c.APPEND)
-    reads = np.bincount(txn[is_read], minlength=n)
-    _, first = np.unique(columns.txn_session, return_index=True)
-    begins = np.zeros(n, dtype=bool)
-    begins[first] = True
-    good = begins & (reads == 0) & (columns.txn_status == c.COMMITTED)
-    if not (good & (sizes >= least)).any():
-        return ()
     keys_per = keys_per_transaction(txn, columns.op_key.astype(np.int64), n, n_keys)
     usual = float(np.median(keys_per))
     wide = [(keys_per >= s * n_keys) & (keys_per >= times * usual) for s, times in _UNUSUAL]
@@ -74,9 +79,12 @@ def find_look_alikes(history: History) -> tuple[LookAlike, ...]:
     return tuple(found)
 
 
-def _is_read_from(history: History, t: int, txn: Any, is_read: Any) -> bool:
-    import numpy as np
+def _only_writes(columns: Columns, t: int) -> bool:
+    kinds = columns.op_kind[int(columns.op_start[t]) : int(columns.op_start[t + 1])]
+    return all(kind in (c.WRITE, c.APPEND) for kind in kinds)
 
+
+def _is_read_from(history: History, t: int, txn: Any, is_read: Any) -> bool:
     columns = history.columns
     ops = history.operations_of(t)
     span = columns.n_values() + 1
@@ -89,7 +97,5 @@ def _is_read_from(history: History, t: int, txn: Any, is_read: Any) -> bool:
 
 def keys_per_transaction(txn: Any, key: Any, n: int, n_keys: int) -> Any:
     """Return the number of distinct keys that each transaction accesses."""
-    import numpy as np
-
     distinct = np.unique(txn * max(n_keys, 1) + key)
     return np.bincount(distinct // max(n_keys, 1), minlength=n)

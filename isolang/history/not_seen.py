@@ -23,6 +23,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from isolang.errors import HistoryError
+from isolang.patterns import pattern
 
 UNSEEN_COMMENT: Final = ";:unseen"
 OBSERVED_FIELD: Final = ":observed true"
@@ -56,13 +57,13 @@ NOT_AUDITED: Final = (
 """Why a violation is only suspected in a recording of what a server's log says."""
 RecordingState: TypeAlias = Literal["", "open", "lost"]
 """Whether a recording in a text lacks its end so far, or for good, as another one has begun."""
-_END: Final = re.compile(rb"^;:unseen", re.MULTILINE)
-_LACKING: Final = re.compile(rb"^;:unseen(?! \{\}$)|:perhaps[\s,]*\[", re.MULTILINE)
+_END: Final = pattern(rb"^;:unseen", re.MULTILINE)
+_LACKING: Final = pattern(rb"^;:unseen(?! \{\}$)|:perhaps[\s,]*\[", re.MULTILINE)
 _ORDERED: Final = b"{:versions :ordered}"
-_VERSIONS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|, :versions \[[^"\]]*\]')
+_VERSIONS: Final = pattern(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|, :versions \[[^"\]]*\]')
 _BEGIN: Final = UNSEEN_COMMENT.encode()
 _OBSERVED: Final = OBSERVED_FIELD.encode()
-_FIRST_MAP: Final = re.compile(
+_FIRST_MAP: Final = pattern(
     rb"\{:index \d+, :type :invoke, :process \d+, :time \d+, %s," % _OBSERVED
 )
 

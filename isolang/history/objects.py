@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from isolang.arrays import np
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.transaction import Op, Transaction, label_value
@@ -138,8 +139,6 @@ def _commit(history: History, txn: int) -> int | None:
 
 
 def _statements_of(history: DescribedColumns, txn: int) -> range:
-    import numpy as np
-
     first, end = np.searchsorted(history.columns.statement_txn, [txn, txn + 1]).tolist()
     return range(first, end)
 

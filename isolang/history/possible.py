@@ -20,18 +20,18 @@ facts satisfies it without some of them, and what really happened lies between t
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from isolang.errors import HistoryError
+from isolang.patterns import pattern
 
 FIELD: Final = b":perhaps"
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[#\']?[\[{(]|[\]})]|;[^\n]*|[^\s,"\[\]{}()]+')
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
-_NESTED: Final = re.compile(rb":perhaps[\s,]*\[[\s,]*\[")
-_STRING_OR_PREDICATE_READ: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|\[:rp[\s,]|\[:r-not-in[\s,]')
-_STRING_OR_READ: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|\[:r(?:p|-not-in)?[\s,]')
+_TOKEN: Final = pattern(rb'"(?:[^"\\]|\\.)*"|[#\']?[\[{(]|[\]})]|;[^\n]*|[^\s,"\[\]{}()]+')
+_STRING: Final = pattern(rb'"(?:[^"\\]|\\.)*"')
+_NESTED: Final = pattern(rb":perhaps[\s,]*\[[\s,]*\[")
+_STRING_OR_PREDICATE_READ: Final = pattern(rb'"(?:[^"\\]|\\.)*"|\[:rp[\s,]|\[:r-not-in[\s,]')
+_STRING_OR_READ: Final = pattern(rb'"(?:[^"\\]|\\.)*"|\[:r(?:p|-not-in)?[\s,]')
 _SILENT_READ: Final = b"[:rp [:not :true] {}]"
 _OPENING: Final = (b"[", b"{", b"(")
 _CLOSING: Final = (b"]", b"}", b")")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from isolang.history.edn import forms as edn_forms
 from isolang.history.row_text import CLASS_COLUMN, ColumnForms, shown_value
 from isolang.history.values import Keyword, Literal
+from isolang.patterns import pattern
 
 _SIGNS: Final = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 # The number that names a condition, behind the column.
-_EVALUATED: Final = re.compile(rf'"{CLASS_COLUMN}" (-\d+)\]')
+_EVALUATED: Final = pattern(rf'"{CLASS_COLUMN}" (-\d+)\]')
 _NO_FORMS: Final[ColumnForms] = {}
 
 

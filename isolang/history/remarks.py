@@ -22,6 +22,7 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.possible import with_possible_facts
 from isolang.history.values import atom_text
+from isolang.patterns import pattern
 
 if TYPE_CHECKING:
     from isolang.history.described import DescribedColumns
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _NAMES: Final = (b", :callers [", b", :rows [")
 # SOUND BECAUSE: a string is one token, so a field's name inside a string is not taken for a field.
-_TOKEN: Final = re.compile(rb"%s|, :callers \[|, :rows \[" % _STRING)
-_TEXTS: Final = re.compile(rb"((?:%s[ \t]?)*)\]" % _STRING)
+_TOKEN: Final = pattern(rb"%s|, :callers \[|, :rows \[" % _STRING)
+_TEXTS: Final = pattern(rb"((?:%s[ \t]?)*)\]" % _STRING)
 
 Named: TypeAlias = tuple[str, str, str]
 """An operation, with its key and value as isolang prints them: ``("r", '"account/a"', "nil")``.

@@ -7,7 +7,6 @@ changed, or in which the row's versions differ.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -15,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from isolang.history import columns as c
 from isolang.history.values import OTHER, ROW_KEY, Keyword, Literal, decode, row_columns
+from isolang.patterns import pattern
 
 if TYPE_CHECKING:
     from isolang.history.described import DescribedColumns
 
 LONGEST: Final = 40  # the largest number of characters of a value to fetch and show
 _MOST: Final = 8  # the largest number of columns of a row to show
-_PLAIN: Final = re.compile(r"[\w.:+/@ -]+")
+_PLAIN: Final = pattern(r"[\w.:+/@ -]+")
 
 
 def value_text(value: object) -> str:
@@ -63,7 +63,7 @@ CLASS_COLUMN: Final = "xmin class"
 """The column that the recorder adds to say which conditions the server found to be true."""
 _INFINITE: Final = 2**63 - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_COLUMN: Final = re.compile(r'\[:[^\s\[\]:]+ (?::([^\s\[\]]+)|"((?:[^"\\]|\\.)*)")')
+_COLUMN: Final = pattern(r'\[:[^\s\[\]:]+ (?::([^\s\[\]]+)|"((?:[^"\\]|\\.)*)")')
 
 
 def shown_value(value: Any, form: str = "") -> str:

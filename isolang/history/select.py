@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from isolang.arrays import int32_column, int64_column
 from isolang.errors import HistoryError
 
 if TYPE_CHECKING:
@@ -28,25 +29,24 @@ def sub_history(
     Raises:
         HistoryError: the history has no operation or transaction with one of the given numbers.
     """
-    import numpy as np
-
     old = history.columns
-    keep = np.array(sorted(set(keep_ops)), dtype=np.int64)
-    if len(keep) and not 0 <= keep[0] <= keep[-1] < old.operations():
+    keep = sorted(set(keep_ops))
+    if keep and not 0 <= keep[0] <= keep[-1] < old.operations():
         msg = (
             f"{history.name}: no operation has this number (got "
             f"{keep[0] if keep[0] < 0 else keep[-1]}, expected 0 to {old.operations() - 1})"
         )
         raise HistoryError(msg)
-    txns = np.array(sorted(set(keep_txns)), dtype=np.int32)
-    if len(txns) and not 0 <= txns[0] <= txns[-1] < old.transactions():
+    txns = sorted(set(keep_txns))
+    if txns and not 0 <= txns[0] <= txns[-1] < old.transactions():
         msg = (
             f"{history.name}: no transaction has this number (got "
             f"{txns[0] if txns[0] < 0 else txns[-1]}, expected 0 to {old.transactions() - 1})"
         )
         raise HistoryError(msg)
-    new, sessions = old.part(keep, txns)
-    kept = keep.tobytes() + txns.tobytes()
+    ops_column, txns_column = int64_column(keep), int32_column(txns)
+    new, sessions = old.part(ops_column, txns_column)
+    kept = bytes(ops_column) + bytes(txns_column)
     digest = hashlib.sha256(f"part of {history.sha256}:".encode() + kept).hexdigest()
     return replace(
         history,

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from isolang.errors import HistoryError
 from isolang.history.line_fields import fields_of_file, fields_of_text
+from isolang.patterns import pattern
 
 Lock: TypeAlias = Literal["", "update", "no key update", "share", "key share"]
 """How a SELECT locks the rows it reads until its transaction ends; empty if it takes no locks."""
@@ -34,9 +35,9 @@ SHARED: Final = ":shared"
 _FIELD: Final = b":statements ["
 _JSON_FIELD: Final = b'"statements"'
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_TOKEN: Final = re.compile(rb"%s|;[^\n]*|%s" % (_STRING, re.escape(_FIELD)))
-_TEXTS: Final = re.compile(rb"((?:%s[\s,]*)*)\]" % _STRING)
-_TEXT: Final = re.compile(
+_TOKEN: Final = pattern(rb"%s|;[^\n]*|%s" % (_STRING, re.escape(_FIELD)))
+_TEXTS: Final = pattern(rb"((?:%s[\s,]*)*)\]" % _STRING)
+_TEXT: Final = pattern(
     r"([1-9][0-9]{0,8})(?: for ((?:no key )?update|(?:key )?share))?"
     r"(?: holding ([^\s\"\\]+(?: (?!shown$)[^\s\"\\]+)*))?( shown)?"
 )

@@ -227,7 +227,7 @@ def summarize(history: History) -> Stats:
     from isolang._native import census
 
     figures = census(history.columns)
-    spreads = {
+    spreads: dict[str, Any] = {
         name: Spread(min=least, median=median, max=most)
         for name in ("operations_per_transaction", "keys_per_transaction")
         for least, median, most in (figures.pop(name),)

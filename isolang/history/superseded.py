@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.history import columns as c
 from isolang.history.objects import operation_statements
 
@@ -46,8 +47,6 @@ def superseded_reads(history: History) -> list[SupersededRead]:
     Raises:
         HistoryError: the recorded statements are malformed.
     """
-    import numpy as np
-
     if not history.has_statements():
         return []
     committed = np.flatnonzero(history.columns.txn_status == c.COMMITTED)
@@ -100,8 +99,6 @@ def without_superseded_reads(history: History) -> History:
     Raises:
         HistoryError: the recorded statements are malformed.
     """
-    import numpy as np
-
     options = {**history.options, "superseded_reads": "ignore"}
     if history.carrying is not None:
         from isolang.history.carried import with_carried_reads

@@ -19,6 +19,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from isolang.errors import HistoryError
+from isolang.patterns import pattern
 
 NIL, INTEGER, NATURAL, STRING, KEYWORD, OTHER = range(6)  # AtomKind in native/core/history.hpp
 
@@ -232,8 +233,8 @@ _TAGS: Final[dict[str, Callable[[str], Value]]] = {
     "#date": dt.date.fromisoformat,
     "#time": dt.time.fromisoformat,
 }
-_TAGGED = re.compile(r'(#\w+) "([^"\\]*)"')
-_TOKEN = re.compile(r'\s*(\[|\]|#\w+ "[^"\\]*"|"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s\[\]"]+)')
+_TAGGED = pattern(r'(#\w+) "([^"\\]*)"')
+_TOKEN = pattern(r'\s*(\[|\]|#\w+ "[^"\\]*"|"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s\[\]"]+)')
 
 
 def _decode_other(text: str) -> Value:
@@ -281,9 +282,9 @@ def preview(value: object) -> str:
     return text if len(text) <= 80 else text[:79] + "…"
 
 
-ROW_KEY: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table, a slash and a primary key
+ROW_KEY: Final = pattern(r"[^\W\d][\w.]*/[\w./@-]+")  # a table, a slash and a primary key
 # The same as a pair; a key may have the number of a row that was inserted again: "7#2".
-_ROW_PAIR: Final = re.compile(r'\["([^\W\d][\w.]*)" "([\w./@#%,+:-]+)"\]')
+_ROW_PAIR: Final = pattern(r'\["([^\W\d][\w.]*)" "([\w./@#%,+:-]+)"\]')
 
 
 def key_name(kind: int, payload: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from isolang.arrays import np
 from isolang.history import columns as c
 from isolang.history.readers.reading import quantity
 
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
 def version_notes(columns: Columns) -> tuple[str, ...]:
     """Return notes on how many operations state a version, and on versions of limited use."""
-    import numpy as np
-
     if not columns.has_versions:
         return ()
     stated = columns.op_version != c.NO_VERSION

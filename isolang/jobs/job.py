@@ -96,8 +96,6 @@ def run_job(
     With ``--unit request``, the reports about transactions come before those about requests.
     """
     # Import these large modules before timing starts.
-    import numpy as np  # noqa: F401
-
     from isolang import _native, api, pipeline  # noqa: F401
     from isolang.limits import Deadline, memory_cap
 

@@ -21,6 +21,7 @@ from msgspec import Struct
 from isolang.errors import SpecError
 from isolang.language.meaning.cached import cached_by_identity
 from isolang.language.syntax.source import SourceText
+from isolang.patterns import pattern
 
 SPECS = Path(__file__).resolve().parent.parent / "specs"
 """The folder with the library's levels, read directly from the installed package."""
@@ -45,12 +46,12 @@ NO_SESSION = "-nosession"
 
 Style: TypeAlias = Literal["dependencies", "commit order", "visibility", ""]
 
-_HEADER = re.compile(r'^spec\s+([A-Za-z0-9_-]+)\s+"([^"\n]*)"', re.MULTILINE)
-_INCLUDE = re.compile(r'^include\s+"([^"\n]+)\.iso"', re.MULTILINE)
-_ASSUMPTION = re.compile(r"^// Assumption: (.*(?:\n// .*)*)", re.MULTILINE)
+_HEADER = pattern(r'^spec\s+([A-Za-z0-9_-]+)\s+"([^"\n]*)"', re.MULTILINE)
+_INCLUDE = pattern(r'^include\s+"([^"\n]+)\.iso"', re.MULTILINE)
+_ASSUMPTION = pattern(r"^// Assumption: (.*(?:\n// .*)*)", re.MULTILINE)
 # Matches a comment, a string or a name. The parser is not used because importing it would be slow.
-_TOKEN = re.compile(r'//[^\n]*|\(\*.*?\*\)|"[^"\r\n]*"|[A-Za-z_]\w*(?:-\w+)*', re.DOTALL | re.ASCII)
-_COMMENT_AT_TOP = re.compile(r"(?://.*\n|\n)*")
+_TOKEN = pattern(r'//[^\n]*|\(\*.*?\*\)|"[^"\r\n]*"|[A-Za-z_]\w*(?:-\w+)*', re.DOTALL | re.ASCII)
+_COMMENT_AT_TOP = pattern(r"(?://.*\n|\n)*")
 _REASON = """\
 // {name} without sessions: {name} with `init` in place of `so`. The library makes this text of the suffix.
 //

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -27,8 +26,9 @@ from isolang.language.meaning.sorts import check_sorts
 from isolang.language.meaning.sorts import find_errors as find_sort_errors
 from isolang.language.syntax import ast
 from isolang.language.syntax.source import SourceText, did_you_mean
+from isolang.patterns import pattern
 
-_TEXT = re.compile(
+_TEXT = pattern(
     r"\s*(?:(?:spec|include|let|exists|flag|not|acyclic|irreflexive|empty|require|show|allows|forbids)[\s(\[]"
     r"|//|\(\*)"
 )

@@ -6,7 +6,6 @@ This module imports few others, because the program imports it at every start.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from itertools import zip_longest
@@ -14,9 +13,11 @@ from typing import IO, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
+from isolang.patterns import pattern
+
 PLAIN_WIDTH: Final = 80
 _CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
-_WORD: Final = re.compile(r"\s*\S+\s*")
+_WORD: Final = pattern(r"\s*\S+\s*")
 
 
 class Styled(NamedTuple):

@@ -12,12 +12,12 @@ import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
-from msgspec import Struct, json
-from msgspec.structs import replace
+from isolang.patterns import pattern
 
-from isolang.output.layout import Sheet, sheet
+if TYPE_CHECKING:
+    from isolang.output.layout import Sheet
 
 # Control characters (C0, DEL, C1), Unicode's line separators, marks that change the text direction
 # or have no width, tags, and surrogates, which stand for file-name bytes that are not UTF-8.
@@ -25,10 +25,10 @@ _HIDDEN: Final = (
     "\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff"
 )
-_IN_A_LINE: Final = re.compile(f"[{_HIDDEN}]")
-_IN_LINES: Final = re.compile(f"(?!\n)[{_HIDDEN}]")
+_IN_A_LINE: Final = pattern(f"[{_HIDDEN}]")
+_IN_LINES: Final = pattern(f"(?!\n)[{_HIDDEN}]")
 # In JSON: a byte that is not printable ASCII, or a backslash that may begin an escape.
-_UNUSUAL: Final = re.compile(rb'[^ -~]|\\[^"\\]')
+_UNUSUAL: Final = pattern(rb'[^ -~]|\\[^"\\]')
 
 
 def escaped(text: str, *, lines: bool = False) -> str:
@@ -51,6 +51,8 @@ def _escape_character(match: re.Match[str]) -> str:
 
 def escaped_record(value: Any) -> Any:
     """Return a record with all texts escaped; the same record if no text needs that."""
+    from msgspec import json
+
     # Most records have nothing to escape. Encoding one is much faster than copying it.
     with suppress(UnicodeEncodeError):
         if not _UNUSUAL.search(json.encode(value)):
@@ -59,6 +61,9 @@ def escaped_record(value: Any) -> Any:
 
 
 def _escaped(value: Any) -> Any:
+    from msgspec import Struct
+    from msgspec.structs import replace
+
     if isinstance(value, str):
         return escaped(value)
     if isinstance(value, Struct):
@@ -110,6 +115,8 @@ def console(stream: IO[str]) -> Sheet:
 
     The caller must pass only :func:`escaped` text to the sheet.
     """
+    from isolang.output.layout import sheet
+
     return sheet(stream, _COLOR["choice"])
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, assert_never
 
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.caveat import Caveat
 from isolang.certify.certificate import Certificate
 from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
@@ -176,8 +177,6 @@ def _unjudgeable_reason(spec: Spec, history: History) -> str:
 
 def _unknown_moments(history: History) -> Iterator[str]:
     """Yield a sentence if some operations of committed transactions have no times."""
-    import numpy as np
-
     columns = history.columns
     if not columns.has_operation_times:
         yield _NO_MOMENTS
@@ -368,8 +367,6 @@ def _judge_flags(run: PairRun, answer: Answer) -> None:
 def _invalid_verdict(run: PairRun, first: Refutation) -> Verdict:
     """Return the invalid verdict with the simplest certified refutation found."""
     from isolang.certify.steps import CycleStep
-    from isolang.explain.explain import explain
-    from isolang.explain.smaller import difficulty
     from isolang.explain.violation import UNEXPLAINED
 
     refutations = [first]
@@ -384,6 +381,8 @@ def _invalid_verdict(run: PairRun, first: Refutation) -> Verdict:
             if run.work is not None:
                 run.work.spend(allowed - finder.parts.remaining_work)
             found = [finder.shortened(simpler), simpler, first.steps]
+            from isolang.explain.smaller import difficulty
+
             refutations = [Refutation(tuple(s)) for s in sorted(found, key=difficulty)]
     certification = UNCERTIFIED
     for refutation in refutations:
@@ -399,6 +398,8 @@ def _invalid_verdict(run: PairRun, first: Refutation) -> Verdict:
             return Invalid(
                 violation=UNEXPLAINED, refutation=refutation, **_common_fields(run, certification)
             )
+        from isolang.explain.explain import explain
+
         # A certified violation is reported even if time runs out while it is being explained.
         with run.deadline.during("solve", to_the_end=True):
             if finder is None or run.history.levels:  # relaxed levels are not judged

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from isolang.arrays import np
 from isolang.certify.proofs import Proof, Relations, Witness
 from isolang.language.classify.event_graph import Plan
 from isolang.problem import Problem
@@ -12,7 +13,6 @@ from isolang.solvers.answer import Answer, Undecided, Unproved, work_of
 from isolang.solvers.registry import solver_of, theory_of
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang.encodings.formula import Formula

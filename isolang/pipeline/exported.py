@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.declared import command_line
 from isolang.errors import HistoryError, IsolangError
 from isolang.files import open_replacement
@@ -109,8 +110,6 @@ def _export_options(part: History) -> list[tuple[History, ReadOptions]]:
 
     Initial values that replace nil may be left to the options used to read the history.
     """
-    import numpy as np
-
     columns = part.columns
     alone = np.flatnonzero(c.initial_alone(columns)).tolist()
     unwritten = bool(part.options.get("unwritten_initial"))

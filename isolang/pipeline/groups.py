@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.certify.proofs import Refutation
 from isolang.errors import UnsupportedError, internal_error
 from isolang.explain import names

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.history.columns import PARTLY_KNOWN, READ_NONE_OF
 from isolang.language.classify.event_graph import Plan
 from isolang.language.vocabulary import (
@@ -30,7 +31,6 @@ from isolang.pipeline.views import LARGEST, MOST_SET_READS, replay_views
 from isolang.problem import build_problem
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang._native import Problem as NativeProblem
@@ -109,8 +109,6 @@ class Implicit:
 
     def __init__(self, run: PairRun) -> None:
         """Start with the run's history as it was read."""
-        import numpy as np
-
         self._run = run
         self._whole = run.history
         self._missed: NDArray[np.int32] = np.zeros((0, 2), np.int32)
@@ -134,8 +132,6 @@ class Implicit:
             The completed witness, or ``None`` if no such order was found. In that case, more
             set-reads of the run's history have become operations, and it must be solved again.
         """
-        import numpy as np
-
         run = self._run
         if not run.history.columns.implicit:
             return witness
@@ -171,8 +167,6 @@ class Implicit:
 
     def _complete_without_order(self, witness: Witness) -> Witness | None:
         """Complete a witness although no order of COMMITs fits; see ``complete``."""
-        import numpy as np
-
         from isolang.certify.proofs import Witness
 
         if self._write_out_contradicted():
@@ -244,8 +238,6 @@ class Implicit:
         SOUND BECAUSE the checker judges the witness. Where clients record their own transactions,
         lines are only swapped with their neighbours.
         """
-        import numpy as np
-
         run = self._run
         columns = run.history.columns
         for one in (np.sort(near), near):  # the order of the lines is tried first
@@ -271,8 +263,6 @@ class Implicit:
 
     def contradicted(self) -> list[int]:
         """Return the operations of the first few set-reads contradicted by the last order."""
-        import numpy as np
-
         columns = self._run.history.columns
         found = []
         for statement, key in self._contradicted[:FEW_SET_READS].tolist():
@@ -319,8 +309,6 @@ class Implicit:
         return None
 
     def _write_out(self, missed: NDArray[np.int32], returned: NDArray[np.int32]) -> None:
-        import numpy as np
-
         self._rounds += 1
         if self._rounds > 1:
             self._solved += self._run.history.columns.operations()
@@ -357,8 +345,6 @@ class Implicit:
         If no order fits, the history often violates the level. The other set-reads of a
         contradicted predicate read then show this, with far fewer operations than all set-reads.
         """
-        import numpy as np
-
         columns = self._whole.columns
         reads = np.flatnonzero(self._times).astype(np.int32)
         if len(reads) > _FEW:
@@ -373,8 +359,6 @@ class Implicit:
 
     def _number_of_all(self) -> float:
         """Estimate the number of set-reads from a sample of predicate reads."""
-        import numpy as np
-
         if self._all is None:
             columns = self._whole.columns
             reads = len(columns.statement_start)

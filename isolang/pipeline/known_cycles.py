@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.certify.proofs import Refutation
 from isolang.certify.steps import ChoiceStep, CycleStep, Edge, RupStep
 from isolang.errors import IsolangError

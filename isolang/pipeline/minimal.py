@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.certify.proofs import Exhaustion
 from isolang.certify.steps import AnomalyStep
 from isolang.errors import IsolangError
@@ -133,8 +134,6 @@ def _restrict(verdict: Invalid, route: Route, seed: int, work: Work) -> Invalid 
     history, proof = verdict.history, verdict.refutation
     if isinstance(proof, Exhaustion):
         return None
-    import numpy as np
-
     sources = Sources(build_problem(history))
     columns = history.columns
     steps = list(proof.steps)
@@ -359,8 +358,6 @@ def _initial_reads(history: History) -> list[tuple[set[int], set[int]]]:
 
     Keys that do not have both kinds of reads are omitted.
     """
-    import numpy as np
-
     columns = history.columns
     key, value, kind = columns.op_key, columns.op_value, columns.op_kind
     reads = (kind == READ) & initial_alone(columns)[key] & (value != UNKNOWN_VALUE)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.certify.proofs import Witness
 from isolang.errors import IsolangError
 from isolang.history.look_alikes import find_look_alikes
@@ -125,8 +126,6 @@ def is_first_writer(verdict: Valid, number: int) -> bool:
     where no edge ends, and all other edges exist in the original history. The checks of a plan
     forbid closed walks, and fewer edges do not form more closed walks.
     """
-    import numpy as np
-
     witness, columns = verdict.witness, verdict.history.columns
     found = np.flatnonzero(columns.txn_number == number)
     if not isinstance(witness, Witness) or len(found) != 1:
@@ -139,8 +138,6 @@ def is_first_writer(verdict: Valid, number: int) -> bool:
 
 def _declare_initial(history: History, loader: LookAlike) -> History:
     """Return a copy of the history with the transaction declared initial."""
-    import numpy as np
-
     from isolang.history import sub_history
     from isolang.history.initial import declare_numbered
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from isolang.arrays import np
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.errors import UnsupportedError
@@ -21,7 +22,6 @@ from isolang.solvers.registry import Pair
 from isolang.verdict import AnomalyCount
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang.history.history import History

@@ -10,8 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from isolang.arrays import np
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.proofs import Refutation, Relations, Witness
 from isolang.explain.part import part_of

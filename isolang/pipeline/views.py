@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from isolang.arrays import np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang._native import Problem
@@ -41,8 +42,6 @@ def replay_views(
         The set-reads that contradict their views, as pairs of a predicate read and a key (int32[n,
         2]), and a witness for ``whole``. ``None`` if the dependencies of the witness form a cycle.
     """
-    import numpy as np
-
     from isolang.explain.part import part_with_same_transactions
 
     columns, n = whole.columns, whole.t0

@@ -138,8 +138,9 @@ def observed_append_order(history: History, op: int) -> list[int]:
     if int(columns.op_kind[op]) != READ_LIST or number == UNKNOWN_VALUE:
         return []
     append_of: dict[int, int] = {}
-    appends = (columns.op_kind == APPEND) & (columns.op_key == columns.op_key[op])
-    for append in (appends & (columns.op_ok != 0)).nonzero()[0].tolist():
+    for append in columns.appends(int(columns.op_key[op])):
+        if not columns.op_ok[append]:
+            continue
         if int(columns.txn_status[history.transaction_of(append)]) not in (ABORTED, INITIAL):
             append_of.setdefault(int(columns.op_value[append]), append)
     start, end = columns.list_start[number : number + 2].tolist()

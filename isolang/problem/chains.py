@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 from msgspec import Struct
 
+from isolang.arrays import np
 from isolang.language.vocabulary import OVERWRITING
 from isolang.problem.distinct import distinct, is_among
 from isolang.problem.event_graph import Ints, reachable_states

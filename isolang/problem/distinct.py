@@ -9,8 +9,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any, TypeAlias, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
+
+from isolang.arrays import np
 
 _Numbers: TypeAlias = NDArray[np.integer[Any]]
 _N = TypeVar("_N", bound=np.integer[Any])

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from isolang.arrays import np
 from isolang.history.columns import NIL_ATOM, UNKNOWN_BEGIN, UNKNOWN_END
 from isolang.language.vocabulary import (
     FILTERED,

@@ -14,15 +14,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.problem.distinct import distinct, is_among
 from isolang.problem.event_graph import EventGraph, Ints, build_event_graph
 from isolang.problem.problem import InclusionStatus, Problem
+from isolang.problem.prune import Prune
 from isolang.problem.until import remaining_seconds
 from isolang.rows import bits
 
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang.language.classify.automaton import Automaton
-
-Prune: TypeAlias = Literal["none", "known", "fixpoint"]
-PRUNE: Final[tuple[Prune, ...]] = ("none", "known", "fixpoint")
 
 
 class Polygraph(Struct, frozen=True, kw_only=True):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from isolang.arrays import np
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history.readers.reading import quantity
 from isolang.problem.anomalies import Anomaly, AnomalyKind, anomaly_of_row
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang import _native
@@ -47,17 +48,16 @@ class Problem(Struct, frozen=True, kw_only=True):
         """Return the intrinsic anomalies of included transactions, in history order."""
         rows = self.native.anomalies
         if kind is not None and len(rows):
-            rows = rows[rows[:, 0] == int(kind)]
+            some = [row for row in rows.tolist() if row[0] == kind]
+            return [anomaly_of_row(row) for row in some[:limit]]
         return [anomaly_of_row(row) for row in rows[:limit].tolist()]
 
     def anomaly_counts(self) -> dict[AnomalyKind, int]:
         """Return the number of anomalies in included transactions, for each kind that occurs."""
         if not len(self.native.anomalies):
             return {}
-        import numpy as np
-
-        counts = np.bincount(self.native.anomalies[:, 0], minlength=len(AnomalyKind))
-        return {kind: int(counts[kind]) for kind in AnomalyKind if counts[kind]}
+        counts = Counter(row[0] for row in self.native.anomalies.tolist())
+        return {kind: counts[kind] for kind in AnomalyKind if counts[kind]}
 
     def fits_one_total_order(self, *, sessions: bool, real_time: bool) -> bool:
         """Return whether some total order of the included transactions fits the history.
@@ -79,7 +79,10 @@ class Problem(Struct, frozen=True, kw_only=True):
             phrases.append(quantity(count, one, many))
         if count := self.native.ignored_unknown_reads:
             phrases.append(f"{quantity(count, 'read')} whose result is unknown")
-        unread = int(((self.native.inclusion == 0) & (self.native.unfinished == 1)).sum())
+        unread = 0
+        if self.native.unfinished.any():
+            pairs = zip(bytes(self.native.inclusion), bytes(self.native.unfinished), strict=True)
+            unread = Counter(pairs)[InclusionStatus.OUT, 1]
         if unread:
             who = quantity(unread, "transaction")
             phrases.append(f"{who} of unknown outcome that no transaction read from")

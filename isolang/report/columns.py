@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from isolang.arrays import np
 from isolang.history import columns as c
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
+
+from isolang.arrays import np
 
 if TYPE_CHECKING:
     from isolang.history.history import History

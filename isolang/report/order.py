@@ -6,9 +6,9 @@ import heapq
 import itertools
 from typing import TYPE_CHECKING, Final, Literal
 
-import numpy as np
 from msgspec import Struct
 
+from isolang.arrays import np
 from isolang.history import columns as c
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from isolang.arrays import np
 from isolang.problem.until import remaining_seconds
 from isolang.solvers.answer import Solution, conflicts_for
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from isolang.arrays import np
 from isolang.problem.until import remaining_seconds
 from isolang.solvers.answer import Solution, conflicts_for
 from isolang.solvers.clauses import with_selectors

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from isolang.arrays import np
 from isolang.errors import SolverError
 from isolang.problem.until import remaining_seconds
 from isolang.solvers.answer import Solution

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from isolang.encodings.registry import ENCODINGS, Encoding
 from isolang.errors import SolverError
-from isolang.problem.polygraph import PRUNE
+from isolang.problem.prune import PRUNE
 from isolang.solvers.plugins import load_plugins
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from isolang.arrays import np
 from isolang.encodings.formula import split_clauses
 from isolang.problem.until import remaining_seconds
 from isolang.solvers.answer import Solution, conflicts_for

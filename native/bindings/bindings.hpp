@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "bindings/number_array.hpp"
 #include "core/budget.hpp"
 
 namespace isolang {
@@ -57,13 +58,6 @@ class Items {
   bool is_tuple_;
   Py_ssize_t size_;
 };
-
-// Returns a read-only numpy view of a column, which keeps its owner alive.
-template <typename T>
-nanobind::ndarray<nanobind::numpy, const T, nanobind::ndim<1>> view(const std::vector<T>& column,
-                                                                    nanobind::handle owner) {
-  return {column.data(), {column.size()}, owner};
-}
 
 // Adds a property that views a column. All columns of a type share a function, as nanobind makes much code of each.
 template <typename Owner, typename T>

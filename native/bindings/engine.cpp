@@ -1,6 +1,6 @@
 // The Python functions of the engine, above all `solve` and `prune`. This file converts the automata compiled by Python
 // from a specification to native automata, runs the engine without the GIL, and converts models and refutations to
-// numpy arrays and tuples.
+// arrays of numbers and tuples.
 #include <algorithm>
 
 #include <nanobind/stl/string.h>
@@ -218,9 +218,7 @@ nb::tuple step(const ProofStep& s) {
 
 template <typename T>
 nb::object array(std::vector<T> values) {
-  auto* const owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+  return nb::cast(owned_numbers(std::move(values)));
 }
 
 void check_strategy(const std::string& name) {

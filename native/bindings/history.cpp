@@ -1,4 +1,4 @@
-// The Python class `Columns`: the columns of a history as numpy arrays, the methods of a history, and pickling.
+// The Python class `Columns`: the columns of a history, the methods of a history, and pickling.
 // `each_column` calls a function for all columns in a fixed order, so that saving and restoring a history always cover
 // the same columns.
 #include <nanobind/stl/optional.h>
@@ -16,6 +16,7 @@
 #include "core/faults.hpp"
 #include "core/implicit.hpp"
 #include "core/large_pages.hpp"
+#include "core/observed.hpp"
 #include "core/append.hpp"
 #include "core/part.hpp"
 #include "core/versions.hpp"
@@ -47,20 +48,11 @@ nb::tuple atom(const Atoms& atoms, std::int32_t i) {
   }
 }
 
-// Returns a numpy array that owns its numbers.
-template <typename T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> numbers) {
-  auto* const kept = new std::vector<T>(std::move(numbers));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return {kept->data(), {kept->size()}, owner};
-}
-
 // Returns two numbers for each missed row: predicate read and key.
-nb::ndarray<nb::numpy, std::int32_t, nb::shape<-1, 2>> rows_of(const std::vector<Missed>& missed) {
-  auto* const rows = new std::vector<std::int32_t>;
-  nb::capsule owner(rows, [](void* p) noexcept { delete static_cast<std::vector<std::int32_t>*>(p); });
-  for (const Missed& m : missed) rows->insert(rows->end(), {m.statement, m.key});
-  return {rows->data(), {missed.size(), 2}, owner};
+NumberArray rows_of(const std::vector<Missed>& missed) {
+  std::vector<std::int32_t> rows;
+  for (const Missed& m : missed) rows.insert(rows.end(), {m.statement, m.key});
+  return owned_numbers(std::move(rows), 2);
 }
 
 // Calls f with each column, in a fixed order.
@@ -212,6 +204,13 @@ void register_history(nb::module_& m) {
   c.def("statements", [](const History& h) { return h.statement_start.size(); },
         "How many predicate reads there are.");
   c.def("n_keys", &History::n_keys);
+  c.def("appends", [](const History& h, std::int32_t key) {
+    std::vector<std::int64_t> ops;
+    for (std::size_t op = 0; op < h.op_kind.size(); ++op)
+      if (h.op_key[op] == key && h.op_kind[op] == static_cast<std::uint8_t>(OpKind::append))
+        ops.push_back(static_cast<std::int64_t>(op));
+    return ops;
+  }, "key"_a, "The operations that append to a key's list.");
   c.def_ro("sessions", &History::sessions).def_rw("has_time", &History::has_time);
   c.def_prop_ro("has_operation_times", &History::has_operation_times);
   c.def_ro("two_clocks", &History::two_clocks, "Whether operations have another clock than begins and ends.");
@@ -281,12 +280,12 @@ void register_history(nb::module_& m) {
     std::vector<std::uint8_t> out(static_cast<std::size_t>(atoms.size()));
     for (std::int32_t i = 0; i < atoms.size(); ++i)
       out[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(atoms.kind(i));
-    return owned(std::move(out));
+    return owned_numbers(std::move(out));
   };
   const auto numbers = [](const Atoms& atoms) {
     std::vector<std::int64_t> out(static_cast<std::size_t>(atoms.size()));
     for (std::int32_t i = 0; i < atoms.size(); ++i) out[static_cast<std::size_t>(i)] = atoms.number(i);
-    return owned(std::move(out));
+    return owned_numbers(std::move(out));
   };
   c.def("key_kinds", [kinds](const History& h) { return kinds(h.key_atoms); });
   c.def("key_numbers", [numbers](const History& h) { return numbers(h.key_atoms); });
@@ -440,7 +439,7 @@ void register_history(nb::module_& m) {
         if (rows(i) < 0 || rows(i) >= h.operations()) throw std::invalid_argument("no such operation");
       return replay(h, {commits.data(), commits.shape(0)}, {seen.data(), seen.shape(0)}, {rows.data(), rows.shape(0)});
     });
-    return nb::make_tuple(rows_of(found.missed), rows_of(found.returned), owned(std::move(found.source)));
+    return nb::make_tuple(rows_of(found.missed), rows_of(found.returned), owned_numbers(std::move(found.source)));
   }, "commits"_a, "seen"_a, "rows"_a,
      "What predicate reads see by an order of commits: the implicit set-reads that a matching row contradicts and the "
      "returned rows that another row contradicts (predicate reads and keys, ascending), and the sources of the rows.");
@@ -451,10 +450,17 @@ void register_history(nb::module_& m) {
     Budget budget = interruptible_budget(seconds);
     auto found = with_position([&] { return serial_order_near(h, {near.data(), near.shape(0)}, budget); });
     if (!found) return nb::none();
-    return nb::make_tuple(owned(std::move(found->commits)), owned(std::move(found->source)));
+    return nb::make_tuple(owned_numbers(std::move(found->commits)), owned_numbers(std::move(found->source)));
   }, "near"_a, "seconds"_a = 0.0,
      "A serial order near this one in which each read sees what it returned, and the sources of the reads; None if "
      "none is found.");
+  c.def("observes_other_sessions", [](const History& h, Array<std::int32_t> source, Array<std::int64_t> order_start,
+                                      Array<std::int32_t> order_txn) {
+    return observes_other_sessions(h, {{source.data(), source.shape(0)},
+                                       {order_start.data(), order_start.shape(0)},
+                                       {order_txn.data(), order_txn.shape(0)}});
+  }, "source"_a, "order_start"_a, "order_txn"_a,
+     "Whether some read returned or missed the write of another session, by these sources and version orders.");
   c.def("add_list", &History::add_list, "atoms"_a);
   c.def("set_operation_times", [](History& h, std::int64_t op, std::int64_t begin, std::int64_t end) {
     if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");

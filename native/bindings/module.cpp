@@ -8,6 +8,7 @@ NB_MODULE(_native, m) {
       "certificate checker.";
   // A history in a global variable lives until the interpreter ends. This should not be reported to users as a leak.
   nanobind::set_leak_warnings(false);
+  isolang::register_number_array(m);
   isolang::register_history(m);
   isolang::register_plain(m);
   isolang::register_census(m);

@@ -1,5 +1,4 @@
-// The Python class `Problem`. It runs the pre-pass on a history and exposes the columns of the neutral problem as numpy
-// arrays.
+// The Python class `Problem`. It runs the pre-pass on a history and exposes the columns of the neutral problem.
 #include "core/problem.hpp"
 
 #include <stdexcept>
@@ -16,18 +15,13 @@ using namespace nb::literals;
 namespace isolang {
 namespace {
 
-// Returns five numbers for each anomaly: kind, transaction, operation, other transaction, other operation. numpy owns
-// them.
-nb::ndarray<nb::numpy, std::int64_t, nb::shape<-1, 5>> table(
-    const std::vector<Anomaly>& anomalies) {
-  auto* rows = new std::vector<std::int64_t>;
-  nb::capsule owner(rows,
-                    [](void* p) noexcept { delete static_cast<std::vector<std::int64_t>*>(p); });
-  rows->reserve(anomalies.size() * 5);
+// Returns five numbers for each anomaly: kind, transaction, operation, other transaction, other operation.
+NumberArray table(const std::vector<Anomaly>& anomalies) {
+  std::vector<std::int64_t> rows;
+  rows.reserve(anomalies.size() * 5);
   for (const Anomaly& a : anomalies)
-    rows->insert(rows->end(),
-                 {static_cast<std::int64_t>(a.kind), a.txn, a.op, a.other_txn, a.other_op});
-  return {rows->data(), {anomalies.size(), 5}, owner};
+    rows.insert(rows.end(), {static_cast<std::int64_t>(a.kind), a.txn, a.op, a.other_txn, a.other_op});
+  return owned_numbers(std::move(rows), 5);
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ from isolang.language.classify.event_graph import classify
 from isolang.output.contest import ContestRow
 from isolang.problem import build_problem
 from isolang.problem.chains import chains_allowed
-from isolang.problem.polygraph import PRUNE, build_polygraph
+from isolang.problem.polygraph import build_polygraph
+from isolang.problem.prune import PRUNE
 from isolang.solvers.acyclic_order import AcyclicOrder
 from isolang.solvers.pysmt import names as smt_names
 from isolang.solvers.registry import SOLVERS, choose_pair, solver_of, stages_of

@@ -31,7 +31,8 @@ from isolang.history import History
 from isolang.language.classify.plan import Route
 from isolang.pipeline.pair_run import contradiction, written_spec
 from isolang.problem import build_problem
-from isolang.problem.polygraph import PRUNE, Polygraph, build_polygraph
+from isolang.problem.polygraph import Polygraph, build_polygraph
+from isolang.problem.prune import PRUNE
 from isolang.solvers.registry import (
     SOLVERS,
     applicable_encodings,

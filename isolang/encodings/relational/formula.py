@@ -17,10 +17,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.encodings.binary_labeling import add_labels, label_width
 from isolang.encodings.decode import order_of
 from isolang.encodings.formula import Builder, Formula

@@ -10,10 +10,10 @@ from collections import defaultdict
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from isolang.arrays import np
 from isolang.history.columns import COMMITTED, UNKNOWN_BEGIN, UNKNOWN_END
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang._native import Columns

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from isolang.arrays import np
 from isolang.caveat import Caveat
 from isolang.errors import HistoryError
 from isolang.history.initial import declare_initial
@@ -17,21 +17,21 @@ from isolang.history.readers.reading import (
     describe_event_times,
     quantity,
 )
+from isolang.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang._native import Columns
 
 _NAMES_SHOWN: Final = 5
-_NAME: Final = re.compile(rb':[\w-]+|"[\w-]+"(?=\s*:)')
+_NAME: Final = pattern(rb':[\w-]+|"[\w-]+"(?=\s*:)')
 _START: Final = 4096  # bytes in which the fields of the first operations are
 _LIKENESS: Final = 0.85  # between 0 and 1, of a field and the field meant
-_TYPE: Final = re.compile(rb":type\s+:(\w+)(?=[\s,}])")
-_PROCESS: Final = re.compile(rb":process\s+([^\s,}]+)(?=[\s,}])")
+_TYPE: Final = pattern(rb":type\s+:(\w+)(?=[\s,}])")
+_PROCESS: Final = pattern(rb":process\s+([^\s,}]+)(?=[\s,}])")
 
 
 def read(files: Files, *, timeout: float) -> Reading:
@@ -163,12 +163,11 @@ def _real_time(report: Mapping[str, Any], *, timed: bool) -> str:
 
 def label_and_level_notes(columns: Columns) -> list[str]:
     """Return notes on the transactions' labels and requested levels."""
-    import numpy as np
 
     def shares(set_of: NDArray[np.int32], sets: list[tuple[str, ...]]) -> str:
         counts: dict[str, int] = {}
-        for number, count in enumerate(np.bincount(set_of, minlength=len(sets)).tolist()):
-            for name in sets[number] if count else ():
+        for number, count in Counter(set_of.tolist()).items():
+            for name in sets[number]:
                 counts[name] = counts.get(name, 0) + count
         most = sorted(counts, key=lambda name: (-counts[name], name))
         shown = [f"{name} ({counts[name]})" for name in most[:_NAMES_SHOWN]]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
 
+from isolang.arrays import np
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history.sources import plain_name
 
@@ -85,8 +86,6 @@ def sessions_named_by_files(columns: Columns, files: Files) -> tuple[str, ...]:
 
     This is for formats in which each session has its own file.
     """
-    import numpy as np
-
     newest = np.maximum.accumulate(
         columns.txn_session
     )  # sessions are numbered in order of first appearance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from isolang.arrays import np
 from isolang.history import columns as c
 from isolang.history.initial import declare_initial
 from isolang.history.readers.reading import (
@@ -22,8 +23,6 @@ def read(files: Files, *, timeout: float) -> Reading:
     Raises:
         HistoryError: the input is malformed; the message names the file, line and operation.
     """
-    import numpy as np
-
     from isolang import _native
 
     columns, report = call_native(_native.read_viper, list(files), timeout=timeout)

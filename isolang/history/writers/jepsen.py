@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from isolang.arrays import np
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.readers.reading import quantity
@@ -21,7 +22,6 @@ from isolang.history.writers.report import Contents, Sink, WriteReport
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang.history.history import History
@@ -160,8 +160,6 @@ def _keys_to_declare(history: History) -> NDArray[np.bool_]:
     rows, all keys must be declared, because a predicate may match initial values, and because nil
     also means a deleted row.
     """
-    import numpy as np
-
     columns = history.columns
     found = c.initial_alone(columns)
     of_initial = np.repeat(columns.txn_status == c.INITIAL, np.diff(columns.op_start))
@@ -178,8 +176,6 @@ def _check_initial_rows(part: Outline, declarable: NDArray[np.bool_]) -> None:
     Without a declaration, predicate reads would ignore such a row, and nil would mean both the row
     and its deletion.
     """
-    import numpy as np
-
     history, columns = part.history, part.history.columns
     rows = np.ones(columns.n_keys(), dtype=bool)
     rows[np.isin(columns.initial_value, (c.NIL_ATOM, columns.deleted))] = False
@@ -217,8 +213,6 @@ class _Texts:
 
         The texts of non-numeric atoms are cached.
         """
-        import numpy as np
-
         kinds = self._columns.value_kinds()[atoms]
         fits = np.isin(kinds, (NIL, INTEGER, NATURAL))
         for i in np.flatnonzero(~fits).tolist():
@@ -233,8 +227,6 @@ class _Texts:
 
     def check_keys(self, part: Outline) -> None:
         """Make and cache the texts of the keys to write."""
-        import numpy as np
-
         keys = np.unique(self._columns.op_key[part.ops])
         kinds = self._columns.key_kinds()[self._columns.key_atom[keys]]
         for key in keys[~np.isin(kinds, (NIL, INTEGER, NATURAL))].tolist():
@@ -254,8 +246,6 @@ class _Texts:
         In the format, a declared value replaces nil. Therefore a key is not declarable if nil also
         names its initial value and some operation reads nil.
         """
-        import numpy as np
-
         columns = self._columns
         found = np.ones(columns.n_keys(), dtype=bool)
         found[np.isin(columns.initial_value, (c.NIL_ATOM, columns.deleted))] = False
@@ -306,8 +296,6 @@ class _Texts:
 
         The line precedes all transaction lines, whose indices begin at 1, and uses its own process.
         """
-        import numpy as np
-
         columns, keys = self._columns, np.flatnonzero(declared).tolist()
         if not keys:
             return ""
@@ -371,8 +359,6 @@ class _Texts:
 
     def versions(self, part: Outline) -> dict[int, str]:
         """Return the texts of all versions that are not numbers."""
-        import numpy as np
-
         columns, texts = self._columns, dict[int, str]()
         if not columns.has_versions or columns.versions_ordered:
             return texts
@@ -393,8 +379,6 @@ class _Texts:
 
     def groups(self, part: Outline) -> dict[int, str]:
         """Return the texts of groups, by group number."""
-        import numpy as np
-
         columns, texts = self._columns, dict[int, str]()
         groups = np.unique(columns.txn_group[part.txns]) if columns.has_groups else np.zeros(0)
         for group in groups[groups != c.NIL_ATOM].tolist():
@@ -473,8 +457,6 @@ def _check_indeterminate_reads(part: Outline, names: Names) -> None:
 
     In ``:info`` maps, nil means an unknown result.
     """
-    import numpy as np
-
     history = part.history
     sizes = np.diff(part.start)
     unknown = np.repeat(history.columns.txn_status[part.txns] == c.INDETERMINATE, sizes)
@@ -494,8 +476,6 @@ def _continued_session_notes(part: Outline, drop: frozenset[str]) -> list[str]:
 
     In the format, a process starts a new session after ``:info``.
     """
-    import numpy as np
-
     history = part.history
     unknown = history.columns.txn_status[part.txns] == c.INDETERMINATE
     if not unknown.any():

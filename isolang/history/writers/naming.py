@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from isolang.arrays import np
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.readers.reading import quantity
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang.history.history import History
@@ -78,8 +78,6 @@ def name_values(
     Raises:
         HistoryError: a value cannot be named in the format.
     """
-    import numpy as np
-
     history = part.history
     _check_named(part)
     none = np.zeros(history.columns.n_keys(), dtype=bool)
@@ -138,8 +136,6 @@ def _check_named(part: Outline) -> None:
 
     Otherwise the read is an intrinsic anomaly, and renaming values would hide it.
     """
-    import numpy as np
-
     history, columns = part.history, part.history.columns
     kind, key = columns.op_kind[part.ops], columns.op_key[part.ops]
     value, source = columns.op_value[part.ops], columns.op_source[part.ops]
@@ -205,8 +201,6 @@ class _WrittenColumns:
     """The columns of the operations to write."""
 
     def __init__(self, part: Outline, tau: int, declared: NDArray[np.bool_]) -> None:
-        import numpy as np
-
         columns = part.history.columns
         self.columns, self.numbers, self.tau = columns, part.ops, tau
         self.key = columns.op_key[part.ops]
@@ -236,8 +230,6 @@ class _WrittenColumns:
 
     def written(self, atom: int | NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return a mask of the operations on keys to which some operation writes ``atom``."""
-        import numpy as np
-
         found = np.zeros(self.columns.n_keys(), dtype=bool)
         found[self.key[self.writes & (self.value == atom)]] = True
         of_key: NDArray[np.bool_] = found[self.key]
@@ -252,8 +244,6 @@ def _unnameable_operations(
     tau_writable: bool,
 ) -> list[tuple[NDArray[np.bool_], str]]:
     """Return masks of the operations whose values cannot keep their names, with reasons."""
-    import numpy as np
-
     columns, tau = ops.columns, ops.tau
     named = (ops.writes | ops.reads) & ~ops.of_initial
     start = columns.list_start

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from isolang.arrays import np
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.values import INTEGER, NATURAL
@@ -15,7 +16,6 @@ from isolang.history.writers.outline import FormatFeatures, Outline, outline
 from isolang.history.writers.report import WriteReport
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang.history.history import History
@@ -96,8 +96,6 @@ def number_history(
         HistoryError: a key or value is not a number and may not be numbered, or the format cannot
             express the history.
     """
-    import numpy as np
-
     part = outline(history, target, drop)
     columns = history.columns
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from isolang.arrays import np
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.readers.reading import quantity
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isolang.history.history import History
@@ -61,8 +61,6 @@ class Outline(Struct, frozen=True, kw_only=True):
 
     def sessions(self) -> list[NDArray[np.int64]]:
         """Return, for each session, its transactions in session order, as indices into ``txns``."""
-        import numpy as np
-
         session = self.history.columns.txn_session[self.txns]
         _, first, number = np.unique(session, return_index=True, return_inverse=True)
         order = np.argsort(first[number], kind="stable")
@@ -77,8 +75,6 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
     Raises:
         HistoryError: the format cannot express a part of the history that ``drop`` does not name.
     """
-    import numpy as np
-
     columns = history.columns
     status = columns.txn_status
     txn_of = np.repeat(np.arange(columns.transactions()), np.diff(columns.op_start))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from isolang.arrays import np
 from isolang.history import columns as c
 from isolang.history.readers.reading import quantity
 from isolang.history.writers.numbers import number_history
@@ -27,8 +28,6 @@ def encode(
     Raises:
         HistoryError: the format cannot express the history.
     """
-    import numpy as np
-
     from isolang import _native
 
     found = number_history(

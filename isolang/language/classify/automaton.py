@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
@@ -19,6 +18,7 @@ from isolang.language.vocabulary import (
     relation_of,
     whole_letter,
 )
+from isolang.patterns import pattern
 
 LETTERS = (*RELATIONS, *STATEMENT_LETTERS, *TESTS)
 """All letters that may occur in words, except letters with quoted names."""
@@ -29,7 +29,7 @@ Sites: TypeAlias = Literal["transactions", "accesses", "statements", "operations
 Restriction: TypeAlias = tuple[str, tuple[str, ...], bool]
 """A letter without its names, the patterns for the names, and whether they are excluded."""
 
-_NAME: Final = re.compile(r'"([^"]*)"')
+_NAME: Final = pattern(r'"([^"]*)"')
 
 
 def restriction_of(letter: str) -> Restriction | None:
