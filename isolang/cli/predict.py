@@ -232,7 +232,14 @@ def predict(
         bar.phase("read")
         history = read_history(run, reading)
         bar.phase("predict")
-        found = predicted(history, weaker, stronger, most=int(most), work=int(work))
+
+        def reached(rule: str, done: int, total: int) -> None:
+            bar.phase(f"predict: {rule}")
+            bar.reached(done, total)
+
+        found = predicted(
+            history, weaker, stronger, most=int(most), work=int(work), reached=reached
+        )
     with TemporaryDirectory(prefix="isocheck-") as folder:
         played = _played_predictions(found, play, setup, database, Path(folder)) if play else None
         if save:

@@ -204,8 +204,8 @@ def robust(
         typer.Option(
             "--at",
             help="The level: PostgreSQL's mvrc or si, or innodb-read-committed, "
-            "innodb-repeatable-read, innodb-snapshot, innodb-serializable; by default PostgreSQL's "
-            "of the run's transactions, or si.",
+            "innodb-repeatable-read, innodb-snapshot, innodb-serializable; by default that of the "
+            "run's transactions, or si.",
             show_default=False,
             **accept_names(lambda: _LEVELS, "LEVEL"),
         ),
@@ -321,14 +321,21 @@ def _of_templates(question: _Question, text: str) -> tuple[RobustReport, Counter
         programs = programs.with_whole_rows()
     sessions, level = question.sessions, _level(question.at or "si")
     levels = dict.fromkeys(programs.programs, level)
-    decision = decide(programs, levels, sessions=sessions, work=question.work)
     notes: list[str] = []
     smallest: tuple[tuple[Mend, ...], ...] = ()
-    if decision.standing == "not robust":
-        try:
-            smallest = mends(programs, levels, sessions=sessions, work=question.work)
-        except UnsupportedError as error:
-            notes.append(f"the list of mends may be incomplete: {error}")
+    with Bar(3, None) as bar:
+        bar.phase("decide")
+        decision = decide(programs, levels, sessions=sessions, work=question.work)
+        bar.step()
+        if decision.standing == "not robust":
+            bar.phase("mend")
+            try:
+                smallest = mends(programs, levels, sessions=sessions, work=question.work)
+            except UnsupportedError as error:
+                notes.append(f"the list of mends may be incomplete: {error}")
+        bar.step()
+        bar.phase("find the lowest levels")
+        lowest_levels = _lowest(programs, question, notes)
     report = RobustReport(
         source=question.source,
         at=level,
@@ -346,7 +353,7 @@ def _of_templates(question: _Question, text: str) -> tuple[RobustReport, Counter
         reason=why_unknown(decision) or None,
         counterexample=_counterexample(decision.counterexample, {}),
         mends=tuple(tuple(map(_mend, one)) for one in smallest),
-        lowest=_lowest(programs, question, notes),
+        lowest=lowest_levels,
         notes=tuple(notes),
     )
     return report, decision.counterexample
@@ -371,7 +378,7 @@ def _of_run(
         bar.phase("decide")
         decision = decide_run(
             history, level, sessions=question.sessions, same_keys=groups, catalogue=catalogue,
-            work=question.work,
+            work=question.work, reached=bar.reached,
         )  # fmt: skip
         if write:
             _write(write, decision.run, question.source)
@@ -384,7 +391,7 @@ def _of_run(
             sessions=question.sessions,
             work=question.work,
         )
-        mends, together = _mends_of_run(decision, search, notes)
+        mends, together = _mends_of_run(decision, search, notes, bar)
     run, titles = decision.run, decision.run.titles
     report = RobustReport(
         source=question.source,
@@ -409,32 +416,49 @@ def _of_run(
 
 
 def _mends_of_run(
-    decision: RunDecision, search: MendSearch, notes: list[str]
+    decision: RunDecision, search: MendSearch, notes: list[str], bar: Bar
 ) -> tuple[dict[str, list[ServiceMend]], tuple[str, ...] | None]:
     """Return the mends of each program that is not safe, and who is unsafe if all are applied."""
     if decision.run.lacking:
         notes.append(
             f"the mends and the lowest levels are those of what was seen: {decision.run.lacking}"
         )
-    mends = {
-        program.program: search.of(program.program)
+    unsafe = [
+        program.program
         for program in decision.programs
         if decision.standing_of(program) == "not robust"
-    }
+    ]
+    mends: dict[str, list[ServiceMend]] = {}
+    for program in unsafe:
+        bar.reached(len(mends), len(unsafe))
+        mends[program] = search.of(program)
     if not mends:
         return mends, None
     try:
-        unsafe = search.all_together([of_program[0] for of_program in mends.values() if of_program])
+        still_unsafe = search.all_together([some[0] for some in mends.values() if some])
     except UnsupportedError as error:
         notes.append(f"it is unknown whether the first mends together are enough: {error}")
         return mends, None
-    return mends, tuple(decision.run.titles[program] for program in unsafe)
+    return mends, tuple(decision.run.titles[program] for program in still_unsafe)
 
 
 def _level_of(history: History) -> str:
-    """Return the lowest level that the transactions of a run requested; ``si`` if none did."""
-    at_rc = any(history.level_of(txn) in ("pl-2", "rc") for txn in range(history.t0))
-    return "mvrc" if at_rc else "si"
+    """Return the lowest level that the transactions of a run requested; ``si`` if none did.
+
+    Raises:
+        Mistake: the run is of MariaDB, whose levels it does not tell apart.
+    """
+    requested = {history.level_of(txn) for txn in range(history.t0)}
+    at_rc = not requested.isdisjoint(("pl-2", "rc"))
+    if history.database().get("name") != "MariaDB":
+        return "mvrc" if at_rc else "si"
+    if at_rc:
+        raise Mistake(
+            f"{history.name}: the run is of MariaDB, and does not say whether it was at READ "
+            "COMMITTED or REPEATABLE READ; hint: --at innodb-read-committed or "
+            "innodb-repeatable-read"
+        )
+    return "innodb-snapshot" if "si" in requested else "innodb-serializable"
 
 
 def _lowest_of_run(

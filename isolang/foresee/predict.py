@@ -97,6 +97,7 @@ def predict(
     most: int = 10,
     work: int = WORK,
     programs: Mapping[int, str] | None = None,
+    reached: Callable[[Rule, int, int], object] = lambda rule, done, total: None,
 ) -> Predictions:
     """Predict what could have happened in a run at a weaker level.
 
@@ -108,6 +109,7 @@ def predict(
         work: the budget of the search, in steps from one transaction to another.
         programs: maps transaction numbers in the history to program names; all other programs are
             named by labels, callers or operations.
+        reached: called with the rule, and how many of how many transactions were searched with it.
 
     Returns:
         The predictions, one of each kind. Each is a history with certified verdicts at both levels.
@@ -131,6 +133,7 @@ def predict(
     levels = _Levels(_spec(weaker), _spec(against))
     run = levels.run(history)
     search = levels.search(run, Work(work), programs or {})
+    search.reached = reached
     if lacking := history.lacking():
         search.gave_up.append(f"the search does not consider everything: {lacking}")
     search.one_stranger()
@@ -249,6 +252,7 @@ class _RunSearch:
         self.what = [
             programs.get(number) or run.program_name(i) for i, number in enumerate(run.numbers)
         ]
+        self.reached: Callable[[Rule, int, int], object] = lambda rule, done, total: None
         self.found: dict[Kind, _FoundKind] = {}
         self.rejected: Counter[Kind] = Counter()
         self._branches = Branches(run, self.what)
@@ -434,7 +438,8 @@ class _DirectSearch(_RunSearch):
     def _attempt_all(self, transactions: Sequence[int], attempt: Callable[[int], bool]) -> bool:
         """Call ``attempt`` for each transaction. Return whether every search was complete."""
         complete = True
-        for t in transactions:
+        for done, t in enumerate(transactions):
+            self.reached("one stranger", done, len(transactions))
             complete &= attempt(t)
         return complete
 
@@ -502,6 +507,7 @@ class _DirectSearch(_RunSearch):
         Cycles of programs that can be closed by one stranger are not shown again.
         """
         self._shown = {_programs_on_cycle(kind) for kind in self.found}
+        self.reached("same statements", 0, 1)
         orders = Reorderings(self.run.order, self.level)
         complete = orders.search(self._try_chain, self.work, ordered=True)
         if not self.found and any(program.tested for program in self.run.order.programs):
@@ -649,6 +655,7 @@ class _CoreSearch(_RunSearch):
         self._search("same statements", self.work)
 
     def _search(self, rule: Rule, work: Work) -> None:
+        self.reached(rule, 0, 1)
         before = len(self.found)
         complete = False
         for near in (_NEAR_CONFLICTS, 0):

@@ -8,7 +8,7 @@ is safe if the programs in its split schedules run at SSI, too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -133,8 +133,12 @@ def decide_run(
     same_keys: Collection[Collection[str]] = (),
     catalogue: ForeignKeys | None = None,
     work: int = MOST_STEPS,
+    reached: Callable[[int, int], object] = lambda done, total: None,
 ) -> RunDecision:
     """Decide whether the programs of a recorded run are robust if all of them run at a level.
+
+    Args:
+        reached: called with how many of how many programs were decided.
 
     Raises:
         UnsupportedError: the run has no templates.
@@ -146,7 +150,13 @@ def decide_run(
     ('not robust', 'si', ('P(acc1)', 'P(acc1)'))
     """
     return decide_runs(
-        [history], level, sessions=sessions, same_keys=same_keys, catalogue=catalogue, work=work
+        [history],
+        level,
+        sessions=sessions,
+        same_keys=same_keys,
+        catalogue=catalogue,
+        work=work,
+        reached=reached,
     )
 
 
@@ -158,6 +168,7 @@ def decide_runs(
     same_keys: Collection[Collection[str]] = (),
     catalogue: ForeignKeys | None = None,
     work: int = MOST_STEPS,
+    reached: Callable[[int, int], object] = lambda done, total: None,
 ) -> RunDecision:
     """Decide as :func:`decide_run` about all programs of several runs together.
 
@@ -169,10 +180,10 @@ def decide_runs(
     run = extract(*histories, same_keys=same_keys, catalogue=catalogue)
     name = ", ".join(dict.fromkeys(history.name for history in histories))
     levels = levels_in_run(run, level)
-    programs = tuple(
-        _in_mixture(program, run.templates, levels, sessions=sessions, work=work)
-        for program in program_levels(run.templates, of=level, sessions=sessions, work=work)
-    )
+    programs = []
+    for program in program_levels(run.templates, of=level, sessions=sessions, work=work):
+        programs.append(_in_mixture(program, run.templates, levels, sessions=sessions, work=work))
+        reached(len(programs), len(run.templates.programs))
     at_levels = [(program, levels[program.program]) for program in programs]
     counterexamples = [program.counterexamples.get(own_level) for program, own_level in at_levels]
     reasons = [why for program, own_level in at_levels if (why := program.unknown.get(own_level))]
@@ -201,7 +212,7 @@ def decide_runs(
             ),
             *conditions_of_run(run),
         ),
-        programs=programs,
+        programs=tuple(programs),
         levels=levels,
         run=run,
     )
@@ -352,6 +363,10 @@ def conditions(
 
 def _conditions_of_locks(templates: Templates, level: Level) -> Iterator[str]:
     """Yield the conditions of InnoDB's REPEATABLE READ."""
+    yield (
+        "the first plain read of a transaction takes its snapshot, not START TRANSACTION WITH "
+        "CONSISTENT SNAPSHOT"
+    )
     yield (
         "a statement that locks keeps the rows that it finds, and the gaps between them, until its "
         "transaction ends (next-key locks)"

@@ -511,7 +511,8 @@ def _numbered_sessions(candidate: SplitSchedule) -> tuple[int, ...]:
 
 def _locks_all(level: Level, own: TemplateStatement) -> bool:
     """Return whether a statement locks all rows that it reads."""
-    return level in KEEPS_LOCKED and bool(own.reads) and not own.is_plain
+    locks = level == "innodb-serializable" or (level in KEEPS_LOCKED and not own.is_plain)
+    return locks and bool(own.reads)
 
 
 def _meets_gaps(candidate: SplitSchedule, levels: Mapping[str, Level]) -> bool:

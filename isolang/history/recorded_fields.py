@@ -83,6 +83,12 @@ class RecordedFields(Struct, frozen=True, kw_only=True):
         keys: Mapping[str, Sequence[RecordedForeignKey]] = self._lazy["references"]
         return keys
 
+    def database(self) -> Mapping[str, object]:
+        """Return what the recording says of its database; empty if it does not."""
+        from isolang.history.remarks import read_database
+
+        return read_database(self.files[0]) if self.is_recording() else {}
+
     def has_statements(self) -> bool:
         """Return whether the recording contains a statement for any operation."""
         return bool(self.statements_by_position())

@@ -58,6 +58,7 @@ NO_REMARK: Final = Remark()
 COLUMNS_COMMENT: Final = ";:columns "
 UNIQUE_COMMENT: Final = ";:unique "
 REFERENCES_COMMENT: Final = ";:references "
+DATABASE_COMMENT: Final = ";:database "
 
 RecordedForeignKey: TypeAlias = tuple[list[str], str, list[str]]
 """The referencing columns, the referenced table, and its columns in the same order."""
@@ -174,6 +175,18 @@ def read_foreign_keys(path: str) -> Mapping[str, Sequence[RecordedForeignKey]]:
     text = _closing_comment(path, REFERENCES_COMMENT)
     try:
         return json.decode(text, type=dict[str, list[RecordedForeignKey]])
+    except (ValueError, DecodeError):
+        return {}
+
+
+def read_database(path: str) -> Mapping[str, object]:
+    """Return what a recording says of its database: its name, and settings that change levels.
+
+    A comment at the end of a recording of MariaDB has this map in JSON: ``;:database {"name":
+    "MariaDB", "innodb_snapshot_isolation": false}``. If it is missing, the result is empty.
+    """
+    try:
+        return json.decode(_closing_comment(path, DATABASE_COMMENT), type=dict[str, object])
     except (ValueError, DecodeError):
         return {}
 

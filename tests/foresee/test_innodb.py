@@ -172,6 +172,7 @@ def test_the_answer_names_the_database(capfd) -> None:
     assert run.code == 0
     assert "as InnoDB has it" in run.out
     assert "next-key locks" in run.out
+    assert "not START TRANSACTION WITH CONSISTENT SNAPSHOT" in run.out
     assert "which MariaDB 10.11 forgets" in run.out
 
 
@@ -201,3 +202,22 @@ def test_predictions_say_what_they_leave_out(capfd, level) -> None:
     )
     assert run.code == 2
     assert "played on PostgreSQL only" in run.err
+
+
+@pytest.mark.parametrize(
+    ("level", "snapshots", "expected"),
+    [
+        ("pl-2", False, "hint: --at innodb-read-committed or innodb-repeatable-read"),
+        ("si", True, "at innodb-snapshot (REPEATABLE READ with snapshot isolation)"),
+        ("ser", False, "ROBUST  every execution at innodb-serializable"),
+    ],
+)
+def test_a_run_of_mariadb_has_its_levels(capfd, tmp_path, level, snapshots, expected) -> None:
+    """`pl-2` is READ COMMITTED or REPEATABLE READ without snapshot isolation: that is asked for."""
+    text = (ROOT / "examples/service.edn").read_text().replace(':level "pl-2"', f':level "{level}"')
+    setting = str(snapshots).lower()
+    comment = f';:database {{"name": "MariaDB", "innodb_snapshot_isolation": {setting}}}\n'
+    path = tmp_path / "run.edn"
+    path.write_text(text.replace(";:unseen", f"{comment};:unseen"))
+    run = run_here(capfd, "robust", str(path))
+    assert expected in run.out + run.err

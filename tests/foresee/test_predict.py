@@ -399,3 +399,17 @@ def test_labels_keys_and_levels_of_user_written_specifications(
         'spec weak "a level"\ninclude "adya.iso"\nacyclic so | wr | ww as base\n'
     )
     assert (predict(run, weaker, spec).outcome, predict(run, spec, "ser").outcome) == outcomes
+
+
+def test_the_search_tells_how_far_it_is() -> None:
+    """By each rule: for one stranger, of how many transactions."""
+    run = History.from_transactions(
+        [Transaction([("r", key, None), ("w", key, 1)], session=key) for key in "abc"]
+    )
+    told: list[tuple[str, int, int]] = []
+    predict(run, "si", reached=lambda *words: told.append(words))
+    assert told[:3] == [("one stranger", done, 3) for done in range(3)]
+    assert ("same statements", 0, 1) in told
+    told.clear()
+    predict(run, "psi", "si", reached=lambda *words: told.append(words))
+    assert [rule for rule, *_ in told] == ["one stranger", "same statements"]

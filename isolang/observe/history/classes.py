@@ -12,10 +12,10 @@ import json
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from isolang.history.remarks import COLUMNS_COMMENT, read_columns
 from isolang.history.row_text import CLASS_COLUMN
@@ -36,6 +36,7 @@ _ROW: Final = re.compile(
     r'\[("(?:[^"\\]|\\.)*+") "(?:[^"\\]|\\.)*+"\] \{(?:[^"{}]|"(?:[^"\\]|\\.)*+")*+\}'
 )
 _VERSION: Final = '"xmin" "'
+NumberOf: TypeAlias = Callable[[str], str | None]
 _MOST_TEXT: Final = 1 << 19  # the largest number of characters of conditions in the comment
 
 
@@ -45,10 +46,16 @@ def write_evaluated(
     images: RowImages,
     unseen: Unseen,
     path: Path,
+    *,
+    number_of: NumberOf | None = None,
 ) -> set[int]:
     """Write the conditions that the server has evaluated, and count the others as unseen.
 
     Return the numbers of the reads with others, unless the server contradicts itself.
+
+    Args:
+        number_of: returns the number of a version from its row in the history, or ``None``; by
+            default, it is in the column ``xmin``.
     """
     refused = set()
     for read in reads:
@@ -77,12 +84,19 @@ def write_evaluated(
             refused.add(read.number)
     if reads:
         other = path.with_name(f"{path.name}.part")
-        with_evaluated_conditions(path, reads, other)
+        with_evaluated_conditions(path, reads, other, number_of or _number_of)
         shutil.move(other, path)
     return refused
 
 
-def with_evaluated_conditions(path: Path, reads: Sequence[EvaluatedRead], into: Path) -> None:
+def _number_of(row: str) -> str | None:
+    begin = row.rfind(_VERSION)
+    return None if begin < 0 else row[begin + len(_VERSION) : -2]
+
+
+def with_evaluated_conditions(
+    path: Path, reads: Sequence[EvaluatedRead], into: Path, number_of: NumberOf = _number_of
+) -> None:
     """Write a history with the predicates of the reads whose conditions were evaluated.
 
     A read whose condition was not evaluated becomes reads of the rows that it found.
@@ -108,10 +122,9 @@ def with_evaluated_conditions(path: Path, reads: Sequence[EvaluatedRead], into: 
 
     def with_class(row: re.Match[str]) -> str:
         of_table = classes.get(row[1])
-        begin = row[0].rfind(_VERSION)
-        if of_table is None or begin < 0:
+        number = None if of_table is None else number_of(row[0])
+        if of_table is None or number is None:
             return row[0]
-        number = row[0][begin + len(_VERSION) : -2]
         return f"{row[0][:-1]} {edn(CLASS_COLUMN)} {of_table.get(number, 0)}}}"
 
     with path.open(encoding="utf-8") as lines, into.open("x", encoding="utf-8") as out:

@@ -23,7 +23,7 @@ from isolang.observe.log.assembler import Assembler, EventGroup
 from isolang.observe.log.events import Collation, Event, LogError
 from isolang.observe.log.replay import EVENTS, Key, LogProblem, Rows
 from isolang.observe.log.stream import LogPosition, LogStream, position
-from isolang.observe.log.tables import TOO_LONG, Catalogue, LoggedTable, Name, Row
+from isolang.observe.log.tables import TOO_LONG, Catalogue, Foreign, LoggedTable, Name, Row
 from isolang.observe.log.transactions import Group, LoggedStatement, Transactions
 
 __all__ = ["Group", "LogReader", "LoggedStatement", "check_access", "check_settings", "snapshot"]
@@ -353,6 +353,11 @@ class LogReader:
         self._stream.close()
         if self.failure and self._position < end:
             raise TargetError(f"mariadb: the log cannot be read: {self.failure}")
+
+    @property
+    def foreign_keys(self) -> list[Foreign]:
+        """The foreign keys of all tables, as they were last loaded."""
+        return self._catalogue.foreign
 
     def audited(self) -> Iterator[Group]:
         """Yield the remaining transactions up to now, then compare the rows with the tables.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -47,6 +47,8 @@ class PreparedOnWire(Struct):
         types: the types of all columns of the answer.
         sent_long: the numbers of parameters that were sent before the execution.
         event: the event of the execution whose rows are being fetched.
+        order: the number of the parameter that each one of the sent statement stands for; empty if
+            none is repeated.
     """
 
     statement: Statement
@@ -56,6 +58,24 @@ class PreparedOnWire(Struct):
     types: list[int] = field(default_factory=list)
     sent_long: set[int] = field(default_factory=set)
     event: RecordedStatement | None = None
+    order: Sequence[int] = ()
+
+
+def long_data(prepared: PreparedOnWire | None, data: bytes) -> Iterator[bytes]:
+    """Yield the commands for a part of a parameter, one for each place where it is sent.
+
+    The end of a statement is the same for the server.
+    """
+    if prepared is None or data[0] != packets.LONG_DATA:
+        yield data
+        return
+    parameter = int.from_bytes(data[5:7], "little")
+    prepared.sent_long.add(parameter)
+    if not prepared.order:
+        yield data
+    for place, number in enumerate(prepared.order):
+        if number == parameter + 1:
+            yield data[:5] + place.to_bytes(2, "little") + data[7:]
 
 
 class AnswerForwarder:
@@ -76,6 +96,9 @@ class AnswerForwarder:
         self.client, self.server, self._unseen = client, server, unseen
         self.tracks = self.is_tracked = self.has_no_eof = False
         self.mode = self.charset = self.database = ""
+        # Asks for the rows of query blocks before an answer ends.
+        self.before_end: Callable[[int, int], Awaitable[bytes | None]] | None = None
+        self.hidden_flags = 0  # those of the status that added columns may set
         self.thread = 0
 
     async def connect(self, address: MariaDBAddress) -> bool:
@@ -157,6 +180,17 @@ class AnswerForwarder:
             rows.append(cut_text_row(row, 0)[1])
         return rows
 
+    async def field_list(self, data: bytes) -> None:
+        """Forward a question for the columns of a table, and its answer."""
+        self.send(data)
+        while True:
+            definition = await self.server.read()
+            self.client.write(definition)
+            if definition[0] == 0xFF or (
+                definition[0] == 0xFE and len(definition) < packets.ENDS_ROWS
+            ):
+                return
+
     async def answer(self, hidden: int, prepared: PreparedOnWire | None = None) -> StatementAnswer:
         """Forward an answer, without its added columns."""
         client, server = self.client, self.server
@@ -209,12 +243,23 @@ class AnswerForwarder:
             data = await server.read()
             first = data[0] if data else 0
             if first == 0xFE and len(data) < longest:
+                lists = None
+                if self.before_end is not None:
+                    lists = await self.before_end(count, self._status(data))
+                    if lists is not None and lists[:1] == b"\xff":
+                        client.write(lists)
+                        return StatementAnswer(code=int.from_bytes(lists[1:3], "little"))
                 if not self.has_no_eof:
-                    return StatementAnswer(status=self.eof(data), rows=rows, count=count)
+                    return StatementAnswer(
+                        status=self.eof(data), rows=rows, count=count, lists=lists
+                    )
                 ok = self.ok(data)
+                ok.status &= ~self.hidden_flags
                 client.write(ok.packed(tracks=self.tracks))
-                return StatementAnswer(status=ok.status, gtid=ok.gtid, rows=rows, count=count,
-                              has_cursor=bool(ok.status & CURSOR_EXISTS) and not count)  # fmt: skip
+                return StatementAnswer(
+                    status=ok.status, gtid=ok.gtid, rows=rows, count=count, lists=lists,
+                    has_cursor=bool(ok.status & CURSOR_EXISTS) and not count,
+                )  # fmt: skip
             if first == 0xFF:
                 client.write(data)
                 return StatementAnswer(code=int.from_bytes(data[1:3], "little"))
@@ -228,10 +273,33 @@ class AnswerForwarder:
             client.write(data)
             await client.drain()
 
+    def _status(self, data: bytes) -> int:
+        """Return the session's status at the end of an answer."""
+        if self.has_no_eof:
+            return ok_of(data, tracked=self.is_tracked).status
+        return int.from_bytes(data[3:5], "little")
+
+    async def lists(self, text: str, codec: str) -> tuple[bool, bytes | None]:
+        """Return whether a statement finds a row, and the rows of its query blocks.
+
+        The second result is an error if the server has answered with one.
+        """
+        self.send(bytes([packets.QUERY]) + text.encode(codec))
+        first = await self.server.read()
+        if first[0] == 0xFF:
+            return False, first
+        for _ in range(first[0] + (not self.has_no_eof)):
+            await self.server.read()
+        values = list[bytes | None]()
+        # The first column is short, so a row does not begin as the end does.
+        while (data := await self.server.read())[0] not in (0xFE, 0xFF):
+            _, values = cut_text_row(data, 0)
+        return (values[0] == b"1", values[1]) if values and data[0] == 0xFE else (False, data)
+
     def eof(self, data: bytes) -> int:
         """Forward an EOF packet without the flag that the observer's own tracking sets."""
         status = int.from_bytes(data[3:5], "little")
-        shown = status & ~packets.STATE_CHANGED
+        shown = status & ~(packets.STATE_CHANGED | self.hidden_flags)
         self.client.write(data[:3] + shown.to_bytes(2, "little") + data[5:])
         return status
 

@@ -14,7 +14,14 @@ from decimal import Decimal
 from typing import Any, Final, Protocol
 
 from isolang.observe.sql.predicates import Predicate
-from isolang.observe.sql.values import BOOL, NUMERIC, UnknownValueError, shifted, short_text
+from isolang.observe.sql.values import (
+    BOOL,
+    NUMERIC,
+    TEXT,
+    UnknownValueError,
+    shifted,
+    short_text,
+)
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum"})
@@ -27,6 +34,7 @@ _COLLATION: Final = re.compile(
 )
 _PLAIN: Final = re.compile(r"[ -~]*")  # other control characters may have no weight
 _SCALE: Final = 6  # the largest number of digits after the point of a decimal that is compared
+_INT8: Final = 20
 _LARGEST: Final = 2**63 - 1
 _EXACT: Final = 2**53  # from here on, MariaDB compares some numbers as floats
 _EXACT_DIGITS: Final = 15  # of a decimal that is compared with a text
@@ -53,8 +61,10 @@ class ComparedColumn:
     """A column as conditions compare it.
 
     Attributes:
+        oid: the number of a type that compares equal values as equal; 0 for others.
         is_odd: whether a row has a value that the history cannot compare: a text beyond ASCII, or a
-            date such as 2026-00-00. All rows must be recorded before a condition is evaluated.
+            date such as 2026-00-00.
+        was_compared: whether a condition was evaluated on it before such a row was recorded.
     """
 
     def __init__(self, column: CatalogueColumn) -> None:
@@ -62,7 +72,10 @@ class ComparedColumn:
         self.name, self.type, self.scale = column.name, column.type, column.scale
         self.required = column.required
         self._collation = column.collation or ""
-        self.is_odd = False
+        # The readers of joins know types by PostgreSQL's numbers.
+        is_text = column.type in _TEXTS and column.type != "enum"
+        self.oid = _INT8 if column.type in _INTEGERS else TEXT if is_text else 0
+        self.is_odd = self.was_compared = False
 
     @property
     def ordered(self) -> bool:
@@ -130,6 +143,7 @@ class ComparedColumn:
         Raises:
             UnknownValueError: the comparison is not certain.
         """
+        self.was_compared = True
         if isinstance(value, bytes):
             raise UnknownValueError("a parameter whose value is not certain")
         if oid == BOOL:

@@ -6,17 +6,21 @@ recorded so far while the observation goes on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
+from isolang.observe.history.classes import write_evaluated
+from isolang.observe.history.lines import EvaluatedRead
 from isolang.observe.log.mariadb import LogReader
 from isolang.observe.log.replay import Rows
 from isolang.observe.log.stream import LogPosition
 from isolang.observe.log.tables import Catalogue
 from isolang.observe.mariadb.address import MariaDBAddress
+from isolang.observe.mariadb.evaluation import evaluate
 from isolang.observe.mariadb.lines import GrowingHistory, write_end
 from isolang.observe.mariadb.merge import Merger
 from isolang.observe.mariadb.recording import Recording
@@ -25,8 +29,13 @@ from isolang.observe.unseen import CONTRADICTED, Unseen
 
 
 class JoiningHistory(Struct, frozen=True):
-    """A history whose file gets what a recording and the log say together."""
+    """A history whose file gets what a recording and the log say together.
 
+    Attributes:
+        connect: opens a connection to the server.
+    """
+
+    connect: Callable[[], Any]
     path: Path
     recording: Recording
     merger: Merger
@@ -49,10 +58,25 @@ class JoiningHistory(Struct, frozen=True):
         self.doubt(log)
         self.waiting.finish(groups)
         self.doubt(log)  # the last groups may have defined tables with the same names
-        self.lines.close(self.merger.doubtful)
+        merger = self.merger
+        self.lines.close(merger.doubtful, merger.is_kept, self._evaluate, merger.tables.all())
+        merger.note_odd_columns()
         unseen = self.recording.unseen.settled()
-        write_end(self.path, self.merger.tables.all(), unseen)
+        write_end(
+            self.path,
+            self.merger.tables.all(),
+            unseen,
+            foreign=log.foreign_keys,
+            keeps_snapshots=self.recording.keeps_snapshots,
+        )
         return unseen
+
+    def _evaluate(self, reads: Sequence[EvaluatedRead]) -> None:
+        """Let the server evaluate conditions, and write the predicate reads with them."""
+        merger, unseen = self.merger, self.recording.unseen
+        tables = {table.label: table for table in merger.tables.all()}
+        evaluate(merger.evaluated, merger.images, tables, self.connect)
+        write_evaluated(merger.evaluated, reads, merger.images, unseen, self.path, number_of=str)
 
 
 class ObservationStart(Struct, frozen=True, kw_only=True):
@@ -83,4 +107,4 @@ class ObservationStart(Struct, frozen=True, kw_only=True):
         )
         lines.write_initial(merger.add_initial(self.catalogue.tables, self.rows))
         waiting = WaitingTransactions(recording, merger, lines)
-        return JoiningHistory(path, recording, merger, lines, waiting)
+        return JoiningHistory(self.server.connect, path, recording, merger, lines, waiting)

@@ -10,8 +10,18 @@ from msgspec.structs import replace
 
 from isolang.observe.mariadb import packets
 from isolang.observe.mariadb.address import MariaDBAddress
-from isolang.observe.mariadb.answers import NOT_AS_SENT, AnswerForwarder, PreparedOnWire
-from isolang.observe.mariadb.packets import MORE_RESULTS, parameters_of
+from isolang.observe.mariadb.answers import (
+    NOT_AS_SENT,
+    AnswerForwarder,
+    PreparedOnWire,
+    long_data,
+)
+from isolang.observe.mariadb.asking import answered
+from isolang.observe.mariadb.packets import (
+    MORE_RESULTS,
+    parameters_of,
+    with_repeated_parameters,
+)
 from isolang.observe.mariadb.recording import Recording, StatementAnswer
 from isolang.observe.mariadb.session import FollowedSession
 from isolang.observe.mariadb.statements import Statement
@@ -106,8 +116,7 @@ class ProxiedConnection:
         elif code == packets.FETCH:
             await self._fetch(data)
         elif code in (packets.LONG_DATA, packets.CLOSE):
-            self.forwarder.send(data)
-            self._note_unanswered(data)
+            self._send_unanswered(data)
         elif code == packets.QUIT:
             self.forwarder.send(data)
             self._server.flush()
@@ -116,7 +125,7 @@ class ProxiedConnection:
             self.forwarder.send(data)
             self._client.write(await self._server.read())
         elif code == packets.FIELD_LIST:
-            await self._field_list(data)
+            await self.forwarder.field_list(data)
         elif code == packets.CHANGE_USER:
             self.session.lose()
             self.forwarder.send(data)
@@ -147,22 +156,13 @@ class ProxiedConnection:
         elif data[0] == packets.RESET_CONNECTION:
             await self._set_up()
 
-    def _note_unanswered(self, data: bytes) -> None:
+    def _send_unanswered(self, data: bytes) -> None:
+        """Forward a command that has no answer: the end of a statement, or a part of a value."""
         number = int.from_bytes(data[1:5], "little")
-        if data[0] == packets.CLOSE:
-            self._prepared.pop(number, None)
-        elif number in self._prepared:
-            self._prepared[number].sent_long.add(int.from_bytes(data[5:7], "little"))
-
-    async def _field_list(self, data: bytes) -> None:
-        self.forwarder.send(data)
-        while True:
-            definition = await self._server.read()
-            self._client.write(definition)
-            if definition[0] == 0xFF or (
-                definition[0] == 0xFE and len(definition) < packets.ENDS_ROWS
-            ):
-                return
+        is_closed = data[0] == packets.CLOSE
+        prepared = self._prepared.pop(number, None) if is_closed else self._prepared.get(number)
+        for command in long_data(prepared, data):
+            self.forwarder.send(command)
 
     # --- statements as texts ---
 
@@ -227,7 +227,8 @@ class ProxiedConnection:
         while True:
             statement = made[min(at, len(made) - 1)]
             self.session.begin(statement)
-            answer = await self.forwarder.answer(statement.hidden)
+            alone = len(made) == 1
+            answer = await answered(self.forwarder, self.session, statement, is_alone=alone)
             if answer.is_refused:
                 return at
             more = bool(answer.status & MORE_RESULTS)
@@ -278,8 +279,12 @@ class ProxiedConnection:
         )
         hidden = 0 if statement is None else statement.hidden
         keep = columns - hidden
-        self._client.write(first[:5] + keep.to_bytes(2, "little") + first[7:])
-        for size, shown in ((count, count), (columns, keep)):
+        order = statement.parameter_order() if statement is not None and hidden else []
+        own = count if not order else max(order)
+        self._client.write(
+            first[:5] + keep.to_bytes(2, "little") + own.to_bytes(2, "little") + first[9:]
+        )
+        for size, shown in ((count, own), (columns, keep)):
             for k in range(size):
                 definition = await self._server.read()
                 if k < shown:
@@ -287,7 +292,7 @@ class ProxiedConnection:
             if size and not self.forwarder.has_no_eof:
                 self._client.write(await self._server.read())
         if statement is not None:
-            on_wire = PreparedOnWire(statement, count, keep)
+            on_wire = PreparedOnWire(statement, own, keep, order=order)
             self._prepared[number] = self._prepared[packets.LAST_PREPARED] = on_wire
 
     async def _execute(self, data: bytes) -> None:
@@ -299,12 +304,16 @@ class ProxiedConnection:
                 self._recording.unseen.note(PREPARED_EARLIER)
             return
         statement = replace(prepared.statement, parameters=self._parameters(prepared, data))
+        if len(prepared.order) > prepared.count:
+            data = with_repeated_parameters(
+                data, prepared.bound, prepared.order, sent_long=prepared.sent_long
+            )
         prepared.sent_long = set()
         self._take_note(prepared.statement.text)
         self.forwarder.send(data)
         while True:
             self.session.begin(statement)
-            answer = await self.forwarder.answer(statement.hidden, prepared)
+            answer = await answered(self.forwarder, self.session, statement, prepared)
             if not answer.status & MORE_RESULTS:
                 break
         prepared.event = self.session.answered(statement, answer)

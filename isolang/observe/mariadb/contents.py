@@ -135,6 +135,11 @@ class NamedTable:
             if version.values is not None
         }
 
+    def is_kept(self, key: tuple[Any, ...]) -> bool:
+        """Return whether a row is from before the observation, and still there."""
+        settled = self._settled.get(self.key(key))
+        return settled is not None and settled.number == 0 and not self._versions.get(self.key(key))
+
     def locked_version(
         self, key: tuple[Any, ...], transaction: FollowedTransaction, event: RecordedStatement
     ) -> str | None:

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
@@ -15,9 +15,20 @@ from typing import Final
 from msgspec import Struct
 
 from isolang.history.not_seen import OBSERVED_FIELD, unseen_line
-from isolang.history.remarks import COLUMNS_COMMENT, UNIQUE_COMMENT
+from isolang.history.remarks import (
+    COLUMNS_COMMENT,
+    DATABASE_COMMENT,
+    REFERENCES_COMMENT,
+    UNIQUE_COMMENT,
+)
 from isolang.observe.history.edn import edn
-from isolang.observe.history.lines import TAB, changed_line
+from isolang.observe.history.lines import (
+    TAB,
+    EvaluatedRead,
+    changed_line,
+    settle_possible_facts,
+)
+from isolang.observe.log.tables import Foreign, Name
 from isolang.observe.mariadb.contents import NamedTable
 from isolang.observe.mariadb.merge import MergedTransaction
 from isolang.observe.mariadb.reads import SeenOperation
@@ -40,6 +51,7 @@ class _Event(Struct, frozen=True, order=True):
 
     Attributes:
         more: further fields of its line.
+        evaluated: the predicate reads whose conditions the server evaluates, each with its place.
         client: the number of the application's call that ends with it; 0 if none does.
     """
 
@@ -49,6 +61,7 @@ class _Event(Struct, frozen=True, order=True):
     when: int
     value: str
     more: str = ""
+    evaluated: tuple[tuple[int, SeenOperation], ...] = ()
     client: int = 0
 
 
@@ -68,6 +81,8 @@ class GrowingHistory:
         self._file.write(ORDERED_LINE)
         self._line, self._is_first = count(), True
         self._events: list[_Event] = []
+        self._rests = False  # whether possible facts rest on versions
+        self._evaluated: list[EvaluatedRead] = []
         self._unobserved = array("q")  # the processes of transactions that nobody saw
         self.written = 0
         self.clients: dict[int, int] = {}
@@ -86,11 +101,14 @@ class GrowingHistory:
         Args:
             doubtful: the labels of the tables to leave out.
         """
-        operations = [op for op in transaction.operations if op.table not in doubtful]
+        all_operations = [op for op in transaction.operations if op.table not in doubtful]
+        operations = [op for op in all_operations if not op.perhaps]
         seen = transaction.seen
-        if not operations or seen is None:
+        self._rests |= any(op.kept for op in all_operations)
+        if not all_operations or seen is None:
             return
-        value, more = f"[{TAB.join(op.text for op in operations)}]", _remarks(operations)
+        value = f"[{TAB.join(op.text for op in operations)}]"
+        more = _remarks(operations) + _possible_facts(all_operations)
         writes = TAB.join(op.text for op in operations if op.writes)
         level = _LEVELS.get(seen.level, "")
         if seen.level == "repeatable read":
@@ -105,7 +123,10 @@ class GrowingHistory:
             more += f", :unit {edn(unit)}"
         invoked = f"[{writes}]"
         self._add(_Event(seen.begin, seen.process, "invoke", seen.began, invoked, fields))
-        self._add(_Event(seen.end, seen.process, "ok", seen.ended, value, more, seen.client))
+        evaluated = tuple((place, op) for place, op in enumerate(operations) if op.condition)
+        self._add(
+            _Event(seen.end, seen.process, "ok", seen.ended, value, more, evaluated, seen.client)
+        )
 
     def add_unobserved(
         self,
@@ -147,18 +168,51 @@ class GrowingHistory:
         number = next(self._line)
         if event.client:
             self.clients[number + 2] = event.client  # the first line is a comment
+        for place, op in event.evaluated:
+            assert op.condition is not None
+            self._evaluated.append(
+                EvaluatedRead(
+                    number + 2, place, op.condition, op.rows, None, 0, op.shown, "",
+                    statement=op.statement,
+                )
+            )  # fmt: skip
         line = (
             f"{{:index {number}, :type :{event.kind}, :process {event.process}, "
             f":time {event.when}, {observed}:f :{what}, :value {event.value}{event.more}}}\n"
         )
         self._file.write(line.encode(errors="backslashreplace"))
 
-    def close(self, doubtful: Collection[str]) -> None:
-        """Write the remaining events, and leave out tables of which the log was wrong."""
+    def close(
+        self,
+        doubtful: Collection[str],
+        is_kept: Callable[[str, str], bool],
+        evaluate: Callable[[Sequence[EvaluatedRead]], None],
+        tables: Iterable[NamedTable] = (),
+    ) -> None:
+        """Write the remaining events, and leave out tables of which the log was wrong.
+
+        Args:
+            evaluate: writes the predicate reads whose conditions the server evaluates.
+            tables: all tables, of whose columns a comment says what their numbers mean.
+            is_kept: whether no transaction has replaced a version, by its table and number.
+        """
         self.write_until(_END)
+        forms = {
+            table.label: {
+                name: column.form for name, column in table.compared.items() if column.form
+            }
+            for table in tables
+        }
+        if known := {label: of for label, of in forms.items() if of}:
+            self._file.write(f"{COLUMNS_COMMENT}{json.dumps(known)}\n".encode())
         self._file.close()
+        if self._evaluated:
+            evaluate(self._evaluated)
+        other = self._path.with_name(f"{self._path.name}.part")
+        if self._rests:
+            settle_possible_facts(self._path, is_kept, other)
+            shutil.move(other, self._path)
         if doubtful or self._unobserved:
-            other = self._path.with_name(f"{self._path.name}.part")
             complete(self._path, doubtful, frozenset(self._unobserved), other)
             shutil.move(other, self._path)
 
@@ -175,6 +229,9 @@ def complete(path: Path, labels: Collection[str], unobserved: Collection[int], i
     with into.open("x", encoding="utf-8") as out:
         out.write(ORDERED_LINE.decode())
         for head, rest in _in_order(path, unobserved):
+            if head is None:
+                out.write(rest)
+                continue
             is_early = head["kind"] == "invoke" and int(head["process"]) in unobserved
             out.write(
                 f"{{:index {next(number)}, :type :{head['kind']}, :process {head['process']}, "
@@ -184,15 +241,21 @@ def complete(path: Path, labels: Collection[str], unobserved: Collection[int], i
             observed = ""
 
 
-def _in_order(path: Path, unobserved: Collection[int]) -> Iterator[tuple[re.Match[str], str]]:
+def _in_order(
+    path: Path, unobserved: Collection[int]
+) -> Iterator[tuple[re.Match[str] | None, str]]:
     """Yield the lines with the initial rows, then the begins of some processes, then all others.
 
-    Each is in two parts: what it is about, and its fields.
+    Each is in two parts: what it is about, and its fields. A comment has only one.
     """
     for phase in ("init", "begin", "other"):
         with path.open(encoding="utf-8") as lines:
             next(lines)
             for line in lines:
+                if line.startswith(";"):
+                    if phase == "other":
+                        yield None, line
+                    continue
                 head = _LINE.match(line)
                 assert head is not None
                 is_begin = head["kind"] == "invoke" and int(head["process"]) in unobserved
@@ -218,7 +281,8 @@ class _Without:
         before, is_map, rows = fields.partition(":value {")
         if before or not is_map:
             kinds = f":type :{kind}, "
-            return changed_line(f"{kinds}{fields}", self._operations)[0].removeprefix(kinds)
+            changed, _ = changed_line(f"{kinds}{fields}", self._operations, self._heads)
+            return changed.removeprefix(kinds)
         kept = [row for row in rows.removesuffix("}}\n").split(TAB) if self._keeps(row)]
         return f"{is_map}{TAB.join(kept)}}}}}\n"
 
@@ -229,19 +293,42 @@ class _Without:
         return ["" if text.startswith(self._heads) else text for text in operations]
 
 
-def write_end(path: Path, tables: Iterable[NamedTable], unseen: Unseen) -> None:
-    """Write comments about the tables, and about what was not seen."""
-    unique, forms = {}, {}
+def write_end(
+    path: Path,
+    tables: Iterable[NamedTable],
+    unseen: Unseen,
+    *,
+    foreign: Iterable[Foreign] = (),
+    keeps_snapshots: bool = False,
+) -> None:
+    """Write comments about the database and its tables, and about what was not seen."""
+    unique = {}
+    labels: dict[Name, str] = {}
     for table in tables:
+        labels[table.table.schema, table.table.name] = table.label  # of the last definition
         unique[table.label] = sorted(sorted(columns) for columns in table.table.unique)
-        forms[table.label] = {
-            name: column.form for name, column in table.compared.items() if column.form
-        }
     with path.open("ab") as file:
-        for comment, known in ((UNIQUE_COMMENT, unique), (COLUMNS_COMMENT, forms)):
+        database = {"name": "MariaDB", "innodb_snapshot_isolation": keeps_snapshots}
+        file.write(f"{DATABASE_COMMENT}{json.dumps(database)}\n".encode())
+        for comment, known in (
+            (UNIQUE_COMMENT, unique),
+            (REFERENCES_COMMENT, _references(foreign, labels)),
+        ):
             if named := {label: of for label, of in known.items() if of}:
                 file.write(f"{comment}{json.dumps(named)}\n".encode())
         file.write(unseen_line(unseen_phrases(unseen)).encode())
+
+
+def _references(
+    foreign: Iterable[Foreign], labels: Mapping[Name, str]
+) -> dict[str, list[tuple[list[str], str, list[str]]]]:
+    """Return the foreign keys of each table, with the tables and columns that they refer to."""
+    references: dict[str, list[tuple[list[str], str, list[str]]]] = {}
+    for key in foreign:
+        if key.table in labels and key.parent in labels:
+            columns = key.columns, labels[key.parent], key.parents
+            references.setdefault(labels[key.table], []).append(columns)
+    return references
 
 
 def _remarks(operations: Sequence[SeenOperation]) -> str:
@@ -250,3 +337,15 @@ def _remarks(operations: Sequence[SeenOperation]) -> str:
     shown = TAB.join(edn(op.shown) for op in operations)
     sent = TAB.join(edn(op.statement) for op in operations)
     return f", :versions [{versions}], :callers [{shown}], :statements [{sent}]"
+
+
+def _possible_facts(operations: Sequence[SeenOperation]) -> str:
+    """Return the field with what only may have decided an answer, each with its place."""
+    entries, place = [], 0
+    for op in operations:
+        if not op.perhaps:
+            place += 1
+            continue
+        rests = f" {edn([*op.kept])}" if op.kept else ""
+        entries.append(f'[{place} {op.text} {edn(op.statement)} {edn(op.shown)} ""{rests}]')
+    return f", :perhaps [{TAB.join(entries)}]" if entries else ""

@@ -16,13 +16,23 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.observe.history.images import RowImages
 from isolang.observe.log.mariadb import Group, LoggedStatement
 from isolang.observe.log.replay import Key, ReplayedChange, Rows
 from isolang.observe.log.tables import LoggedTable, Name
 from isolang.observe.mariadb.contents import NamedTable, NamedTables
+from isolang.observe.mariadb.evaluation import keep_image
 from isolang.observe.mariadb.reads import SeenOperation, StatementReads, statement_name
 from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement, Recording
-from isolang.observe.unseen import CALLED, CONTRADICTED, IN_NO_LOG, NO_END, TABLES, UNPLACED
+from isolang.observe.unseen import (
+    CALLED,
+    CONDITIONS,
+    CONTRADICTED,
+    IN_NO_LOG,
+    NO_END,
+    TABLES,
+    UNPLACED,
+)
 
 
 class MergedTransaction(Struct):
@@ -71,8 +81,9 @@ class Merger:
         self._recording, self._unseen = recording, recording.unseen
         self.tables = NamedTables(names)
         self._reads = StatementReads(self.tables, recording.unseen, most_rows)
-        self.doubtful = self._reads.doubtful
+        self.doubtful, self.is_kept = self._reads.doubtful, self._reads.blocks.is_kept
         self.changed: list[tuple[NamedTable, Key, int]] = []
+        self.images, self.evaluated = RowImages(), self._reads.evaluated
 
     def add_initial(self, tables: Mapping[Name, LoggedTable], rows: Rows) -> list[tuple[str, str]]:
         """Add the rows from before the observation, and return them with their tables' labels."""
@@ -83,7 +94,9 @@ class Merger:
             named = self.tables.of(table)
             for key, row in rows.get(name, {}).items():
                 text = named.start(key, row)
-                initial.append((named.label, f"{named.key_edn(key)} {text}"))
+                number = f"{named.key_edn(key)} {text}"
+                initial.append((named.label, number))
+                keep_image(self.images, named, number, row)
         return initial
 
     def applied(self, group: Group, writer: FollowedTransaction | None) -> AppliedGroup:
@@ -111,6 +124,13 @@ class Merger:
             yield MergedTransaction(operations, None if transaction.is_unclear else transaction)
         for group in groups[1:]:
             yield MergedTransaction(group.operations())
+
+    def note_odd_columns(self) -> None:
+        """Count the conditions on columns that later had values which nobody can compare."""
+        for table in self.tables.all():
+            for column in table.compared.values():
+                if column.is_odd and column.was_compared:
+                    self._unseen.note(CONDITIONS, f"{table.label}.{column.name}", table=table.label)
 
     def note_late(self, text: str) -> None:
         """Note that a transaction committed after it had seemed to have failed."""
@@ -146,6 +166,8 @@ class Merger:
             if not is_next:
                 self._unseen.note(CONTRADICTED, f"{table.label}/{table.key(change.key)}")
                 self.doubtful.add(table.label)
+            if change.after is not None:
+                keep_image(self.images, table, f"{key} {row}", change.after)
             word = "delete" if row is None else "insert" if change.kind == "insert" else "w"
             text = f"[:{word} {key}]" if row is None else f"[:{word} {key} {row}]"
             caller = _caller_of(change, writer)

@@ -310,6 +310,7 @@ class MariaDBObserver:
             raise self._failure
         unseen = self._joined.finish(self._log)
         self._note_numbers()
+        self.history.evaluated = self._joined.merger.evaluated
         return unseen
 
 

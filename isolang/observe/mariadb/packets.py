@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -41,6 +41,7 @@ MORE_RESULTS: Final = 0x8
 CURSOR_EXISTS: Final = 0x40
 LAST_ROW_SENT: Final = 0x80
 STATE_CHANGED: Final = 0x4000
+ABOUT_INDEXES: Final = 0x30  # the flags of statements that used no index, or no good one
 
 # The commands that differ from each other in their answers.
 QUIT, INIT_DB, QUERY, FIELD_LIST, STATISTICS = 1, 2, 3, 4, 9
@@ -362,6 +363,33 @@ def parameters_of(
         if base not in _INTEGERS | _DECIMALS | {_FLOAT, _DOUBLE}:
             oids[number] = 0
     return Parameters(values, oids), bound
+
+
+def with_repeated_parameters(
+    data: bytes, bound: Sequence[int], order: Sequence[int], *, sent_long: Collection[int] = ()
+) -> bytes:
+    """Return an execution whose statement has each of some parameters, by its number from 1.
+
+    Args:
+        bound: the types of the parameters, which the execution may leave out.
+        sent_long: the numbers from 0 of the parameters that were sent before.
+    """
+    count = len(bound)
+    at = 10 + (count + 7) // 8
+    bits = int.from_bytes(data[10:at], "little")
+    at += 1 + 2 * count * data[at]
+    values = []
+    for number, kind in enumerate(bound):
+        base, begin = kind & 0xFF, at
+        if not (bits >> number & 1 or base == _NULL or number in sent_long):
+            _, at = _parameter(data, at, base, "latin1", is_unsigned=False)
+        values.append(data[begin:at])
+    nulls = sum((bits >> (number - 1) & 1) << k for k, number in enumerate(order))
+    return b"".join([
+        data[:10], nulls.to_bytes((len(order) + 7) // 8, "little"), b"\1",
+        *(struct.pack("<H", bound[number - 1]) for number in order),
+        *(values[number - 1] for number in order),
+    ])  # fmt: skip
 
 
 def _parameter(

@@ -25,12 +25,15 @@ Kind: TypeAlias = Literal[
     "back", "level", "set", "use", "definition", "call", "quiet", "other",
 ]  # fmt: skip
 
-_AGGREGATES: Final = frozenset({
+AGGREGATES: Final = frozenset({
     "count", "sum", "min", "max", "avg", "bit_and", "bit_or", "bit_xor", "std", "stddev",
     "variance", "group_concat", "json_arrayagg", "json_objectagg", "stddev_pop", "stddev_samp",
     "var_pop", "var_samp", "median",
 })  # fmt: skip
 _JOINS: Final = frozenset({"join", "inner", "left", "right", "cross", "straight_join"})
+_JOIN_KINDS: Final[dict[str, Literal["left", "inner", "comma"]]] = {
+    "left": "left", "join": "inner", "inner": "inner", "cross": "comma",
+}  # fmt: skip
 _CLAUSES: Final = frozenset({
     "where", "group", "having", "order", "limit", "offset", "fetch", "for", "lock", "window",
     "union", "intersect", "except", "minus", "into", "procedure",
@@ -66,8 +69,20 @@ class SourceTable(Struct, frozen=True):
     schema: str
     name: str
     alias: str
-    join: Literal["", "inner", "left", "other"] = ""
+    join: Literal["", "inner", "left", "comma", "other"] = ""
     on: tuple[int, int] = (0, 0)
+
+
+class RowLimit(Struct, frozen=True):
+    """LIMIT of a statement.
+
+    Attributes:
+        count: the position of the token with the largest number of rows; 0 for other forms.
+        offset: the position of the token with the number of rows to skip; 0 if there is none.
+    """
+
+    count: int = 0
+    offset: int = 0
 
 
 class SentPlan(Struct, frozen=True):
@@ -78,7 +93,7 @@ class SentPlan(Struct, frozen=True):
         place: for a SELECT, the number of the token in front of which it takes further columns.
         aggregates: whether a row of its answer stands for many rows.
         where: the begin and end of its condition.
-        limit: the largest number of rows; -1 without LIMIT, and -2 if it is not a number.
+        limit: how many rows it takes at most; ``None`` without LIMIT.
         locks: how it locks what it reads; empty if it does not.
         skips: whether it leaves out rows that are locked.
         unseen: the kind or detail that it counts as, besides what is seen.
@@ -87,6 +102,8 @@ class SentPlan(Struct, frozen=True):
         computes: whether an UPDATE depends on values of the row besides its condition.
         functions: the names of the functions that it calls.
         restarts: whether it ends its transaction, although another one may be open behind it.
+        order: the begin and end of the expressions of ORDER BY.
+        groups: whether its rows are those of GROUP BY.
     """
 
     kind: Kind
@@ -94,7 +111,7 @@ class SentPlan(Struct, frozen=True):
     place: int = 0
     aggregates: bool = False
     where: tuple[int, int] = (0, 0)
-    limit: int = -1
+    limit: RowLimit | None = None
     locks: Literal["", "update", "share"] = ""
     skips: bool = False
     unseen: str = ""
@@ -103,6 +120,8 @@ class SentPlan(Struct, frozen=True):
     computes: bool = False
     functions: tuple[str, ...] = ()
     restarts: bool = False
+    order: tuple[int, int] = (0, 0)
+    groups: bool = False
 
 
 class _OtherFormError(Exception):
@@ -290,13 +309,19 @@ def _setting(reader: _Reader) -> SentPlan:
     return SentPlan("set")
 
 
-def _limit(reader: _Reader, at: int, end: int) -> int:
+def _limit(reader: _Reader, at: int, end: int) -> RowLimit | None:
+    """Return the LIMIT at a position; ``None`` at the end."""
     if at >= end:
-        return -1
-    if reader.word(at) == "limit" and at + 2 == end and reader.part[at + 1].kind == "number":
-        shown = reader.part[at + 1].text
-        return int(shown) if shown.isdigit() else -2
-    return -2
+        return None
+    kinds = [reader.part[k].kind for k in range(at + 1, end)]
+    if reader.word(at) == "limit" and {*kinds[::2]} <= {"number", "parameter"}:
+        if len(kinds) == 1:
+            return RowLimit(at + 1)
+        if len(kinds) == 3 and reader.mark(at + 2) == ",":
+            return RowLimit(at + 3, at + 1)
+        if len(kinds) == 3 and reader.word(at + 2) == "offset":
+            return RowLimit(at + 1, at + 3)
+    return RowLimit()
 
 
 def _select(reader: _Reader) -> SentPlan:
@@ -324,7 +349,7 @@ def _select(reader: _Reader) -> SentPlan:
             for name in names}  # fmt: skip
     words = [reader.word(k) if reader.mark(k + 1) == "(" else "" for k in range(1, begin)]
     calls = {*words, *(reader.word(k) for k in range(begin, end) if reader.mark(k + 1) == "(")}
-    aggregates = places["group"] < end or bool(calls & _AGGREGATES)
+    aggregates = places["group"] < end or bool(calls & AGGREGATES)
     partial = CONDITIONS if places["having"] < end else ""
     cut = min(places["limit"], places["offset"], places["fetch"])
     locking = min(places["for"], places["lock"])
@@ -332,12 +357,14 @@ def _select(reader: _Reader) -> SentPlan:
     return SentPlan(
         "select", sources, begin, aggregates,
         (places["where"] + 1, ends["where"]) if places["where"] < end else (0, 0),
-        _limit(reader, cut, ends.get("limit", end) if cut == places["limit"] else end),
+        _limit(reader, cut, min(p for p in (locking, end) if p > cut) if cut < end else end),
         "" if locking == end else "update" if "update" in tail else "share",
         "skip" in tail,
         SHAPES if "group_concat" in calls or "rollup" in {reader.word(k) for k in range(end)}
         else "",
         partial,
+        order=(places["order"] + 2, ends["order"]) if places["order"] < end else (0, 0),
+        groups=places["group"] < end,
     )  # fmt: skip
 
 
@@ -347,11 +374,12 @@ def _sources(reader: _Reader, at: int) -> tuple[tuple[SourceTable, ...], int]:
     sources = [source]
     while True:
         word = reader.word(at)
-        join: Literal["inner", "left", "other"] = "other"
+        join: Literal["inner", "left", "comma", "other"] = "other"
         if reader.mark(at) == ",":
+            join = "comma"
             at += 1
         elif word in _JOINS:
-            join = "left" if word == "left" else "inner" if word in ("join", "inner") else "other"
+            join = _JOIN_KINDS.get(word, "other")
             while reader.word(at) in ("inner", "left", "right", "outer", "cross"):
                 at += 1
             at += 1
@@ -404,13 +432,17 @@ def _change(reader: _Reader) -> SentPlan:
     if at < end and reader.word(at) not in expected:
         raise _OtherFormError("other tables of UPDATE and DELETE")
     where = reader.find({"where"}, at, end)
-    cut = reader.find({"order", "limit", "returning"}, at, end)
+    returning = reader.find({"returning"}, at, end)
+    limit = reader.find({"limit"}, at, returning)
+    order = reader.find({"order"}, at, limit)
+    cut = min(order, limit, returning)
     computes = kind == "update" and _computes(reader, at + 1, min(where, cut))
     return SentPlan(
         kind, (source,), computes=computes or reader.has("returning"),
         where=(where + 1, cut) if where < end else (0, 0),
         unseen=SUBQUERIES if reader.has("select", "with") else "",
-        partial=CONDITIONS if cut < end and reader.word(cut) != "returning" else "",
+        limit=_limit(reader, limit, returning),
+        order=(order + 2, limit) if order < limit else (0, 0),
     )  # fmt: skip
 
 
@@ -448,19 +480,39 @@ def names_only_schemas(part: Sequence[Token], schemas: Collection[str]) -> bool:
     return True
 
 
-def hidden_text(plan: SentPlan, part: Sequence[Token], text: str, images: Sequence[str]) -> str:
-    """Return the text of a SELECT with one more column for the rows of each of its tables."""
+def hidden_text(
+    plan: SentPlan,
+    part: Sequence[Token],
+    text: str,
+    images: Sequence[str],
+    lists: tuple[int, str] | None = None,
+) -> str:
+    """Return the text of a SELECT with one more column for the rows of each of its tables.
+
+    Args:
+        lists: the number of the token in front of which the columns go, and one for the rows of
+            query blocks.
+    """
     columns = []
     for image in images:
         shown = image
         if plan.aggregates:
             shown = f"CONCAT(COUNT(*),0x3B,IFNULL(GROUP_CONCAT({image} SEPARATOR ';'),''))"
         columns.append(f"CAST({shown} AS BINARY)")
-    at = part[plan.place].start
+    place = plan.place
+    if lists is not None:
+        place = lists[0]
+        columns.append(lists[1])
+    at = part[place].start if place < len(part) else len(text)
     changed = f"{text[:at]},{','.join(columns)} {text[at:]}"
-    if plan.aggregates:
-        return f"SET STATEMENT group_concat_max_len={_LONGEST_LIST} FOR {changed}"
+    if plan.aggregates or lists is not None:
+        return with_long_lists(changed)
     return changed
+
+
+def with_long_lists(text: str) -> str:
+    """Return a statement whose lists of rows the server does not cut off."""
+    return f"SET STATEMENT group_concat_max_len={_LONGEST_LIST} FOR {text}"
 
 
 _LONGEST_LIST: Final = 67_108_864  # the longest list of rows, in bytes

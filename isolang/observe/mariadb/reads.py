@@ -6,17 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from isolang.observe.history.edn import edn, predicate_edn
+from isolang.observe.history.edn import column_edn, edn, predicate_edn
+from isolang.observe.history.evaluated import EvaluatedCondition, EvaluatedConditions
+from isolang.observe.history.lines import NOTHING
 from isolang.observe.log.replay import ReplayedChange
 from isolang.observe.log.tables import LoggedTable, Row
+from isolang.observe.mariadb.block_reads import BlockReads
+from isolang.observe.mariadb.blocks import described_table
 from isolang.observe.mariadb.compared import with_truths
 from isolang.observe.mariadb.contents import NamedTable, NamedTables
+from isolang.observe.mariadb.expressions import server_condition
+from isolang.observe.mariadb.limits import rows_cut_off
 from isolang.observe.mariadb.plan import SourceTable, is_connected_by_and
 from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement
 from isolang.observe.mariadb.statements import Statement
+from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.predicates import (
     CannotEvaluateError,
+    ColumnLookup,
     ParsedCondition,
     parse_condition,
     parse_known_parts,
@@ -43,6 +52,10 @@ class SeenOperation(Struct, frozen=True, gc=False):
         version: the number of the version that it writes; ``None`` for a read.
         shown: the caller of its statement, or else the text.
         statement: the name of its statement in the history.
+        perhaps: whether it only may have decided the answer.
+        kept: the versions that make it certain if no transaction ever replaced them.
+        condition: the condition of a predicate read that the server evaluates at the end.
+        rows: the rows that it found, each with its key in EDN; reads of them follow.
         caller: the ``file:line`` that assigned what it writes; empty if its statement's caller did.
     """
 
@@ -51,6 +64,10 @@ class SeenOperation(Struct, frozen=True, gc=False):
     version: int | None = None
     shown: str = ""
     statement: str = ""
+    perhaps: bool = False
+    kept: tuple[tuple[str, str], ...] = ()
+    condition: EvaluatedCondition | None = None
+    rows: tuple[str, ...] = ()
     caller: str = ""
 
     @property
@@ -59,7 +76,7 @@ class SeenOperation(Struct, frozen=True, gc=False):
         return self.version is not None
 
 
-class _Read(Struct):
+class TableRead(Struct):
     """The rows that a statement found in a table."""
 
     event: RecordedStatement
@@ -80,9 +97,11 @@ class TableReads:
         """Store where to find the contents of rows, and what to count."""
         self.tables, self._unseen, self._most_rows = tables, unseen, most_rows
         self.doubtful: set[str] = set()
+        self.evaluated = EvaluatedConditions()
+        self._described: dict[str, Table] = {}  # the tables with evaluated conditions
 
     def _read(
-        self, read: _Read, partial: str, *, depends: bool, writes: bool = False
+        self, read: TableRead, partial: str, *, depends: bool, writes: bool = False
     ) -> list[SeenOperation]:
         """Return the rows that a statement found, and that no other rows met its condition.
 
@@ -92,70 +111,141 @@ class TableReads:
             writes: whether it writes the rows.
         """
         statement, plan, table = read.event.statement, read.event.statement.plan, read.table
-        rows = self._known_rows(read)
+        rows = self.known_rows(read)
         if rows is None:
             return []
         reads = [
-            self._row_read(table, key, text, read.event, read.transaction)
+            self.row_read(table, key, text, read.event, read.transaction)
             for key, text in (rows.items() if depends else ())
         ]
         if read.event.is_open:
-            self._note(CURSORS, statement)
+            self.note(CURSORS, statement)
             return reads
-        condition = self._condition(statement, table, read.source)
+        condition = self.condition(statement, table, read.source)
         if any(unique <= condition.equal.keys() for unique in table.table.unique) and rows:
             if partial and len(plan.sources) > 1:
-                self._note(partial, statement)
+                self.note(partial, statement)
             return reads
         if plan.skips:
             return reads
-        if partial or condition.why:
-            self._note(CONDITIONS, statement)
+        if partial:
+            self.note(CONDITIONS, statement)
             return reads
-        if plan.limit == -2 or 0 <= plan.limit <= read.event.count:
-            self._note(LIMITED, statement)
+        cut = rows_cut_off(read.event, table.compared, len(rows))
+        if cut.which == "unknown":
+            self.note(LIMITED, statement)
+        if cut.which in ("unknown", "any"):
             return reads
         locks = writes or bool(plan.locks)
         has_key = frozenset(table.table.key) <= condition.equal.keys()
         if read.transaction.level.startswith("read ") and locks and not has_key:
-            self._note(RECHECKED, statement)
+            self.note(RECHECKED, statement)
             return reads
         try:
             predicate = condition.predicate(table.compared, statement.part, statement.parameters)
         except CannotEvaluateError:
-            self._note(CONDITIONS, statement)
-            return reads
-        listed = " ".join(f"{table.key_edn(key)} {text}" for key, text in rows.items())
-        where = predicate_edn(with_truths(predicate))
+            evaluated = None if cut.order else self._evaluated_read(read, rows)
+            if evaluated is None:
+                self.note(CONDITIONS, statement)
+            return evaluated or reads
+        where, last = predicate_edn(with_truths(predicate)), set[tuple[Any, ...]]()
+        if cut.order is not None:
+            where, last = self._before_last(read, where, cut.order)
+        listed = " ".join(
+            f"{table.key_edn(key)} {text}" for key, text in rows.items() if key not in last
+        )
         text = f"[:rp {{:table {edn(table.label)} :where {where}}} {{{listed}}}]"
-        return [self._operation(text, table, read.event, read.transaction)]
-
-    def _rows_read(self, read: _Read) -> list[SeenOperation]:
-        """Return the reads of the rows that a statement found."""
-        rows = self._known_rows(read) or {}
         return [
-            self._row_read(read.table, key, text, read.event, read.transaction)
+            self.operation(text, table, read.event, read.transaction),
+            *(
+                self.row_read(table, key, rows[key], read.event, read.transaction)
+                for key in rows if key in last
+            ),
+        ]  # fmt: skip
+
+    def _evaluated_read(
+        self, read: TableRead, rows: Mapping[tuple[Any, ...], str]
+    ) -> list[SeenOperation] | None:
+        """Return a predicate read whose condition the server evaluates; ``None`` if it cannot.
+
+        A read of each row follows, which is part of it if the condition can be evaluated.
+        """
+        statement, table = read.event.statement, read.table
+        column = self._column_lookup(statement, table, read.source)
+        condition = server_condition(statement, table.table.columns, column)
+        if condition is None:
+            return None
+        described = self._described.setdefault(
+            table.label, described_table(table.table, table.label, table.compared)
+        )
+        known = self.evaluated.add(described, condition)
+        if known is None:
+            return None
+        self.evaluated.reads += 1
+        text = f"[:rp {{:table {edn(table.label)} :where {NOTHING}}} {{}}]"
+        operation = self.operation(text, table, read.event, read.transaction)
+        numbers = tuple(f"{table.key_edn(key)} {row}" for key, row in rows.items())
+        return [
+            replace(operation, condition=known, rows=numbers),
+            *(self.row_read(table, key, row, read.event, read.transaction)
+              for key, row in rows.items()),
+        ]  # fmt: skip
+
+    @staticmethod
+    def _before_last(
+        read: TableRead, where: str, order: tuple[str, bool]
+    ) -> tuple[str, set[tuple[Any, ...]]]:
+        """Return the predicate of the rows before the last one, and the keys of the other rows.
+
+        SOUND BECAUSE: LIMIT has left out no row before the last one in the order of a column. Of
+        those with the last one's value, the server was free to choose some.
+        """
+        name, descends = order
+        recorded = read.table.compared[name].recorded
+        values = {read.table.table.key_of(row): recorded(row[name]) for row in read.rows}
+        end = min(values.values()) if descends else max(values.values())
+        sign = ">" if descends else "<"
+        return (
+            f"[:and {where} [:{sign} {column_edn(name)} {edn(end)}]]",
+            {key for key, value in values.items() if value == end},
+        )
+
+    def _rows_read(self, read: TableRead) -> list[SeenOperation]:
+        """Return the reads of the rows that a statement found."""
+        rows = self.known_rows(read) or {}
+        return [
+            self.row_read(read.table, key, text, read.event, read.transaction)
             for key, text in rows.items()
         ]
 
-    def _known_rows(self, read: _Read) -> dict[tuple[Any, ...], str] | None:
+    def known_rows(self, read: TableRead) -> dict[tuple[Any, ...], str] | None:
         """Return the rows in EDN by their keys; ``None`` if the log does not have one of them."""
-        rows: dict[tuple[Any, ...], str] = {}
-        for row in read.rows:
-            key = read.table.table.key_of(row)
-            text = read.table.find(key, row)
-            if text is None:
-                name = f"{read.table.label}/{read.table.key(key)}"
-                shown = f"{name}: {read.event.statement.text}"
-                self._unseen.note(IN_NO_LOG, shown, form=f"a row of {read.table.label}",
-                                  tables=(read.table.label,))  # fmt: skip
-                if read.transaction.level != "read uncommitted":
-                    self.doubtful.add(read.table.label)
-                return None
-            rows[key] = text
-        return rows
+        return self.known_texts(read.table, read.rows, read.event, read.transaction)
 
-    def _row_read(
+    def known_texts(
+        self,
+        table: NamedTable,
+        rows: Sequence[Row],
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+    ) -> dict[tuple[Any, ...], str] | None:
+        """Return rows in EDN by their keys; ``None`` if the log does not have one of them."""
+        texts: dict[tuple[Any, ...], str] = {}
+        for row in rows:
+            key = table.table.key_of(row)
+            text = table.find(key, row)
+            if text is None:
+                name = f"{table.label}/{table.key(key)}"
+                shown = f"{name}: {event.statement.text}"
+                self._unseen.note(IN_NO_LOG, shown, form=f"a row of {table.label}",
+                                  tables=(table.label,))  # fmt: skip
+                if transaction.level != "read uncommitted":
+                    self.doubtful.add(table.label)
+                return None
+            texts[key] = text
+        return texts
+
+    def row_read(
         self,
         table: NamedTable,
         key: tuple[Any, ...],
@@ -163,20 +253,25 @@ class TableReads:
         event: RecordedStatement,
         transaction: FollowedTransaction,
     ) -> SeenOperation:
-        return self._operation(f"[:r {table.key_edn(key)} {text}]", table, event, transaction)
+        """Return the read of a row, which is in EDN."""
+        return self.operation(f"[:r {table.key_edn(key)} {text}]", table, event, transaction)
 
-    def _operation(
+    def operation(
         self,
         text: str,
         table: NamedTable,
         event: RecordedStatement,
         transaction: FollowedTransaction,
+        *,
+        perhaps: bool = False,
+        kept: tuple[tuple[str, str], ...] = (),
     ) -> SeenOperation:
+        """Return an operation of a statement on a table."""
         return SeenOperation(
-            text, table.label, None, event.shown, statement_name(event, transaction)
+            text, table.label, None, event.shown, statement_name(event, transaction), perhaps, kept
         )
 
-    def _condition(
+    def condition(
         self, statement: Statement, table: NamedTable, source: SourceTable
     ) -> ParsedCondition:
         """Return the condition of a statement on one of its tables."""
@@ -184,6 +279,19 @@ class TableReads:
         part = statement.part
         if not statement.charset and any(not token.text.isascii() for token in part[begin:end]):
             return ParsedCondition(why="a text of another character set")
+        column = self._column_lookup(statement, table, source)
+        if is_connected_by_and(part, begin, end):
+            return parse_known_parts(part, begin, end, column)
+        try:
+            return parse_condition(part, begin, end, column)
+        except CannotEvaluateError as error:
+            return ParsedCondition(why=str(error) or "its shape")
+
+    @staticmethod
+    def _column_lookup(
+        statement: Statement, table: NamedTable, source: SourceTable
+    ) -> ColumnLookup:
+        """Return what finds the column of a table that a name in a statement refers to."""
         alias = _bare(source.alias)
 
         def column(names: Sequence[str]) -> str | None:
@@ -196,12 +304,7 @@ class TableReads:
                     return None
             return name if name in table.table.columns else None
 
-        if is_connected_by_and(part, begin, end):
-            return parse_known_parts(part, begin, end, column)
-        try:
-            return parse_condition(part, begin, end, column)
-        except CannotEvaluateError as error:
-            return ParsedCondition(why=str(error) or "its shape")
+        return column
 
     def _images(self, event: RecordedStatement, place: int) -> list[Row | None] | None:
         """Return the rows of a table in an answer; ``None`` if the server cut their list."""
@@ -221,12 +324,18 @@ class TableReads:
             rows += map(table.row, images)
         return rows
 
-    def _note(self, what: str, statement: Statement) -> None:
+    def note(self, what: str, statement: Statement) -> None:
+        """Count a read of a statement as unseen."""
         self._unseen.note(what, statement.text)
 
 
 class StatementReads(TableReads):
     """Returns the reads of statements."""
+
+    def __init__(self, tables: NamedTables, unseen: Unseen, most_rows: int) -> None:
+        """Store where to find the contents of rows, and what to count."""
+        super().__init__(tables, unseen, most_rows)
+        self.blocks = BlockReads(self)
 
     def of_select(
         self, event: RecordedStatement, transaction: FollowedTransaction
@@ -234,35 +343,42 @@ class StatementReads(TableReads):
         """Return what a SELECT read from each of its tables."""
         statement, plan = event.statement, event.statement.plan
         if statement.unseen:
-            self._note(statement.unseen, statement)
+            self.note(statement.unseen, statement)
             return []
-        if statement.hidden != len(plan.sources):
+        if statement.blocks is not None and not plan.sources:
+            return self.blocks.of_blocks(event, transaction)
+        if statement.hidden < len(plan.sources):
             return []
         named = [self.tables.read_from(table, event) for table in statement.tables]
         images = [self._images(event, place) for place in range(len(named))]
         if any(table is None for table in named):
-            self._note(ALTERED, statement)
+            self.note(ALTERED, statement)
             return []
         if any(rows_found is None for rows_found in images):
-            self._note(LARGE, statement)
+            self.note(LARGE, statement)
             return []
         if any(len(rows_found or ()) > self._most_rows for rows_found in images):
-            self._note(LARGE, statement)
+            self.note(LARGE, statement)
             return []
         operations: list[SeenOperation] = []
-        first = _Read(event, transaction, named[0], plan.sources[0], _rows(images[0]))  # type: ignore[arg-type]
+        first = TableRead(event, transaction, named[0], plan.sources[0], _rows(images[0]))  # type: ignore[arg-type]
         if len(named) == 1:
             return self._read(first, plan.partial, depends=True)
-        condition = self._condition(statement, first.table, first.source)
+        condition = self.condition(statement, first.table, first.source)
         is_pinned = any(unique <= condition.equal.keys() for unique in first.table.table.unique)
         has_all = all(len(rows_found or ()) == event.count for rows_found in images)
         complete = is_pinned and event.count > 0 and has_all and not plan.aggregates
         partial = "" if complete or self._keeps_first(statement, images) else CONDITIONS
+        if partial:
+            rows_joined = [_rows(rows_found) for rows_found in images]
+            joined = self.blocks.of_join(event, transaction, rows_joined)
+            if joined is not None:
+                return joined
         operations += self._read(first, partial, depends=True)
         for table, source, rows_found in zip(named[1:], plan.sources[1:], images[1:], strict=True):
             assert table is not None
             operations += self._rows_read(
-                _Read(event, transaction, table, source, _rows(rows_found))
+                TableRead(event, transaction, table, source, _rows(rows_found))
             )
         return operations
 
@@ -304,7 +420,7 @@ class StatementReads(TableReads):
         """
         statement, plan = event.statement, event.statement.plan
         if statement.unseen:
-            self._note(statement.unseen, statement)
+            self.note(statement.unseen, statement)
             return []
         direct = [change for change in changes if change.direct and change.kind != "unknown"]
         if plan.kind in ("update", "delete") and statement.tables:
@@ -330,13 +446,13 @@ class StatementReads(TableReads):
         ]
         table = self.tables.read_from(statement.tables[0], event)
         if table is None:
-            self._note(ALTERED, statement)
+            self.note(ALTERED, statement)
             return []
         if event.changed > 0 and not changes:
-            self._note(IN_NO_LOG, statement)
+            self.note(IN_NO_LOG, statement)
             self.doubtful.add(table.label)
             return []
-        condition = self._condition(statement, table, plan.sources[0])
+        condition = self.condition(statement, table, plan.sources[0])
         depends = (
             plan.computes or bool(condition.why)
             or not condition.columns <= frozenset(table.table.key)
@@ -344,9 +460,9 @@ class StatementReads(TableReads):
         if event.matched > len(rows):
             unchanged = self._unchanged_row(event, transaction, table, condition)
             if unchanged is None:
-                self._note(UNCHANGED, statement)
+                self.note(UNCHANGED, statement)
             return [] if unchanged is None else [unchanged]
-        rows_found = _Read(event, transaction, table, plan.sources[0], rows)
+        rows_found = TableRead(event, transaction, table, plan.sources[0], rows)
         return self._read(rows_found, plan.partial, depends=depends, writes=True)
 
     def _unchanged_row(
@@ -370,7 +486,7 @@ class StatementReads(TableReads):
         values = table.table.key_of(key)
         version = table.locked_version(values, transaction, event)
         return (
-            None if version is None else self._row_read(table, values, version, event, transaction)
+            None if version is None else self.row_read(table, values, version, event, transaction)
         )
 
     def _conflicts(
@@ -386,7 +502,7 @@ class StatementReads(TableReads):
                 change for change in changes if not change.moved or change.kind == "insert"
             ]
             if len(of_insert) < event.listed:
-                self._note(NO_ROW, statement)
+                self.note(NO_ROW, statement)
         if way != "update":
             return []
         operations = []
@@ -395,7 +511,7 @@ class StatementReads(TableReads):
                 table = self.tables.of(change.table)
                 text = table.find(change.key, change.before)
                 if text is not None:
-                    operations.append(self._row_read(table, change.key, text, event, transaction))
+                    operations.append(self.row_read(table, change.key, text, event, transaction))
         return operations
 
 

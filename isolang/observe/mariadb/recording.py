@@ -33,6 +33,7 @@ class StatementAnswer(Struct, kw_only=True):
         count: the number of its rows.
         is_refused: whether the server did not accept the added columns.
         has_cursor: whether the rows are still to be fetched.
+        lists: the rows of query blocks, if another statement returned them.
     """
 
     code: int = 0
@@ -44,6 +45,7 @@ class StatementAnswer(Struct, kw_only=True):
     count: int = 0
     is_refused: bool = False
     has_cursor: bool = False
+    lists: bytes | None = None
 
 
 class RecordedStatement(Struct, kw_only=True):
@@ -59,6 +61,7 @@ class RecordedStatement(Struct, kw_only=True):
         is_open: whether the application has not fetched all rows.
         sent: the position at which it was sent among the events of all connections.
         answered: the position of its answer.
+        lists: the rows of query blocks; ``None`` if they are not known.
         caller: the ``file:line`` that sent it; empty if unknown.
     """
 
@@ -72,6 +75,7 @@ class RecordedStatement(Struct, kw_only=True):
     is_open: bool = False
     sent: int = 0
     answered: int = 0
+    lists: bytes | None = None
     caller: str = ""
 
     @property

@@ -18,7 +18,7 @@ from isolang.observe.mariadb.statements import Statement
 from isolang.observe.sql.notes import CallNote
 from isolang.observe.unseen import AUTOCOMMIT, DEFINITIONS, NO_ANSWER, NO_END, NO_ROW, TEMPORARY
 
-_ROLLED_BACK: Final = frozenset({1213, 1020, 1614})  # deadlock; a newer version than the snapshot
+ROLLED_BACK: Final = frozenset({1213, 1020, 1614})  # deadlock; a newer version than the snapshot
 _TIMEOUT: Final = 1205
 _READERS: Final = frozenset({"select", "insert", "update", "delete", "call", "other"})
 _DUPLICATE: Final = frozenset({1062, 1586})
@@ -75,6 +75,12 @@ class FollowedSession:
                 self._recording.unseen.note(NO_ANSWER, self._transaction.first_text)
             self._finish("info" if self._is_committing else "fail")
         self.in_transaction, self._since = False, -1
+
+    @property
+    def keeps_view(self) -> bool:
+        """Return whether a further SELECT of the transaction would read the same rows."""
+        level = self.level if self._transaction is None else self._transaction.level
+        return level in ("repeatable read", "serializable")
 
     def begin(self, statement: Statement) -> None:
         """Note that a statement is about to be sent."""
@@ -224,8 +230,8 @@ class FollowedSession:
         if statement.plan.kind == "commit":
             self._finish("info")
             self.in_transaction = False
-        elif code in _ROLLED_BACK or times_out or not self.in_transaction:
-            recording.refused += code in _ROLLED_BACK or code == _TIMEOUT
+        elif code in ROLLED_BACK or times_out or not self.in_transaction:
+            recording.refused += code in ROLLED_BACK or code == _TIMEOUT
             self._finish("fail")
             self.in_transaction = False
         else:
@@ -264,7 +270,7 @@ class FollowedSession:
     def _record(self, statement: Statement, answer: StatementAnswer) -> RecordedStatement | None:
         transaction, plan = self._transaction, statement.plan
         assert transaction is not None
-        if plan.kind == "select" and not plan.sources and not statement.unseen:
+        if plan.kind == "select" and not (plan.sources or statement.unseen or statement.blocks):
             return None
         position, _ = self._recording.ticket()
         event = RecordedStatement(
@@ -274,6 +280,9 @@ class FollowedSession:
         if plan.kind == "select":
             event.rows, event.count = answer.rows, answer.count
             event.is_open = answer.has_cursor
+            event.lists = answer.lists
+            if statement.blocks is not None and statement.blocks.is_in_answer:
+                take_lists(event)
         elif match := _MATCHED.match(answer.info):
             event.matched, event.changed = int(match[1]), int(match[2])
         elif plan.kind == "delete":
@@ -285,6 +294,14 @@ class FollowedSession:
         event.caller = "" if self.note is None else self.note.caller
         transaction.events.append(event)
         return event
+
+
+def take_lists(event: RecordedStatement) -> None:
+    """Take the rows of query blocks out of the first row that has them, and forget the others."""
+    size = len(event.statement.tables)
+    for row in event.rows:
+        event.lists = event.lists if event.lists is not None else row[size]
+    event.rows = [row[:size] for row in event.rows]
 
 
 def _note_savepoint(transaction: FollowedTransaction, kind: str, name: str) -> None:

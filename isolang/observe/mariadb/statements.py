@@ -15,12 +15,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from isolang.observe.log.tables import SYSTEM_SCHEMAS, Catalogue, LoggedTable
+from isolang.observe.mariadb.blocks import BlockPlan, block_plan
 from isolang.observe.mariadb.lexer import statements, tokens
+from isolang.observe.mariadb.literals import with_literals
 from isolang.observe.mariadb.plan import (
     SentPlan,
     hidden_text,
     names_only_schemas,
     plan_of,
+    with_long_lists,
 )
 from isolang.observe.sql.lexer import Token, UnclearTextError
 from isolang.observe.sql.predicates import Parameters
@@ -85,6 +88,8 @@ class Statement(Struct):
         gap: what the text has between the comment and the statement.
         units: the names of the unit that it belongs to, by what names it in a comment.
         program: the name of its program in a comment; empty if it has none.
+        blocks: what it reads besides the rows in its answer; ``None`` if that is not known.
+        mode: the session's ``sql_mode``.
     """
 
     text: str
@@ -102,6 +107,8 @@ class Statement(Struct):
     gap: str = ""
     units: Mapping[str, str] = {}
     program: str = ""
+    blocks: BlockPlan | None = None
+    mode: str = ""
 
     def sent_text(self) -> str:
         """Return the text to send to the server."""
@@ -110,14 +117,48 @@ class Statement(Struct):
                 table.image_sql(source.alias)
                 for source, table in zip(self.plan.sources, self.tables, strict=True)
             ]
-            changed = hidden_text(self.plan, self.part, self.text, images)
+            lists = None
+            if self.blocks is not None and self.blocks.is_in_answer:
+                lists = self.blocks.place, self.blocks.column_sql(self.part, self.text)[0]
+            changed = hidden_text(self.plan, self.part, self.text, images, lists)
             return f"{self.lead}{self.gap}{changed}"
         mark = f"/*{self.mark}*/ " if self.mark else ""
         return f"{self.lead}{mark}{self.gap}{self.text}"
 
     def without_hidden(self, unseen: str) -> None:
         """Send the statement as it was, and count it."""
-        self.hidden, self.unseen = 0, self.unseen or unseen
+        self.hidden, self.unseen, self.blocks = 0, self.unseen or unseen, None
+
+    def parameter_order(self) -> list[int]:
+        """Return the number of the parameter that each ``?`` in the sent text stands for.
+
+        Return nothing if none is repeated.
+        """
+        if self.blocks is None or not self.blocks.is_in_answer:
+            return []
+        numbers = [
+            (at, int(token.text[1:]))
+            for at, token in enumerate(self.part) if token.kind == "parameter"
+        ]  # fmt: skip
+        _, added = self.blocks.column_sql(self.part, self.text)
+        place = self.blocks.place
+        return [
+            *(number for at, number in numbers if at < place), *added,
+            *(number for at, number in numbers if at >= place),
+        ]  # fmt: skip
+
+    def lists_text(self) -> str | None:
+        """Return a SELECT for whether the statement finds a row, and for the rows of its blocks.
+
+        Return ``None`` if a parameter's value is not certain.
+        """
+        if self.blocks is None or not self.blocks.has_lists:
+            return None
+        lists, parameters = self.blocks.lists_sql(self.part, self.text)
+        text = f"SELECT EXISTS({self.text}),CAST({lists} AS BINARY)"
+        numbers = [int(token.text[1:]) for token in self.part if token.kind == "parameter"]
+        filled = with_literals(text, [*numbers, *parameters], self.parameters)
+        return None if filled is None else with_long_lists(filled)
 
 
 class Programs(Struct):
@@ -210,6 +251,7 @@ class Preparation:
     def __init__(self, catalogue: Catalogue, programs: Programs, version: int) -> None:
         """Store what is known."""
         self.catalogue, self.programs, self._version = catalogue, programs, version
+        self._blocks: dict[tuple[int, str], tuple[SentPlan, BlockPlan | None]] = {}
 
     def statements(
         self, text: str, mode: str, database: str, charset: str, temporaries: Collection[str]
@@ -230,6 +272,8 @@ class Preparation:
             self._statement(parsed_statement, database, charset, temporaries)
             for parsed_statement in cut_text
         ]
+        for statement in made:
+            statement.mode = mode
         if len(made) > 1 and any(
             parsed_statement.plan.kind in ("call", "other") for parsed_statement in made
         ):
@@ -273,13 +317,39 @@ class Preparation:
             (table.schema, table.name) in self.programs.readers for table in tables
         ):
             made.unseen = made.unseen or TRIGGERS
-        if plan.kind == "select" and plan.sources and not made.unseen:
-            made.hidden = len(tables)
+        if not calls and not (tables and made.unseen != plan.unseen):
+            made.blocks = self._blocks_of(made, plan, database, temporaries)
+        if made.blocks is not None and (plan.unseen or plan.partial):
+            # The statement is a SELECT, even if it begins with WITH.
+            made.plan = plan = replace(plan, kind="select", unseen="", sources=())
+            made.tables, made.unseen = (), ""
+        if plan.kind == "select" and not made.unseen:
+            made.hidden = len(made.tables)
+            made.hidden += made.blocks is not None and made.blocks.is_in_answer
         made.ends_unclear = plan.kind == "other" and plan.unseen in (
             SHAPES, "PREPARE and EXECUTE in SQL"
         )  # fmt: skip
         made.ends_unclear |= plan.kind == "call" and self.programs.end_transactions
         return made
+
+    def _blocks_of(
+        self, made: Statement, plan: SentPlan, database: str, temporaries: Collection[str]
+    ) -> BlockPlan | None:
+        """Return what a SELECT reads besides the rows in its answer; ``None`` if not known."""
+        has_blocks = plan.unseen or plan.partial or len(plan.sources) > 1
+        if plan.kind not in ("select", "other") or not has_blocks:
+            return None
+        known, blocks = self._blocks.get((id(plan), database), (None, None))
+        if known is not plan:
+            blocks = block_plan(
+                made.part, made.text, plan,
+                lambda schema, name: self.catalogue.find(schema, name, database),
+            )  # fmt: skip
+            if len(self._blocks) >= _MOST_PLANS:
+                self._blocks.clear()
+            self._blocks[id(plan), database] = plan, blocks
+        tables = () if blocks is None else (t for each in blocks.blocks for t in each.tables)
+        return None if any(t.table.name.lower() in temporaries for t in tables) else blocks
 
     def marked(self, made: Statement, mark: str) -> Statement:
         """Return a statement with a comment in front of it, if it may write."""

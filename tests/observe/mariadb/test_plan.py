@@ -4,6 +4,7 @@ import pytest
 
 from isolang.observe.mariadb.lexer import tokens
 from isolang.observe.mariadb.plan import (
+    RowLimit,
     hidden_text,
     is_connected_by_and,
     names_only_schemas,
@@ -75,14 +76,16 @@ def test_what_a_plan_says():
         ("s", "a", "x"),
         ("", "b", "`b`"),
     ]
-    assert (made.aggregates, made.limit, made.locks) == (True, 5, "share")
-    assert plan("SELECT v FROM a LIMIT ?").limit == -2
+    assert (made.aggregates, made.limit, made.locks) == (True, RowLimit(made.limit.count), "share")
+    assert plan("SELECT v FROM a LIMIT ?, 7").limit == RowLimit(7, 5)
     assert plan("SELECT v FROM a FOR UPDATE SKIP LOCKED").skips
     assert plan("UPDATE a SET v = v + 1 WHERE id = 1").computes
     assert plan("UPDATE a SET v = IF(w > 1, 2, 3)").computes
     assert not plan("UPDATE a SET v = 1, w = NOW(), u = NULL WHERE id = 1").computes
     assert plan("DELETE FROM a WHERE id = 1 RETURNING v").computes
-    assert plan("UPDATE a SET v = 1 LIMIT 1").partial
+    assert plan("UPDATE a SET v = 1 ORDER BY w LIMIT 1").order == (8, 9)
+    assert plan("UPDATE a SET v = 1 LIMIT 1").limit == RowLimit(7)
+    assert plan("SELECT v FROM a LIMIT ROWS EXAMINED 5").limit == RowLimit()
     assert plan("CREATE TEMPORARY TABLE IF NOT EXISTS s.`T` (id INT)").name == "T"
     restarts = [plan(text).restarts for text in ("BEGIN", "LOCK TABLES a READ", "UNLOCK TABLES")]
     assert restarts == [True, True, False]

@@ -121,7 +121,7 @@ class Course:
     def finish(self, *groups):
         """End the observation, and return the lines."""
         self.waiting.finish(groups)
-        self.history.close(self.merger.doubtful)
+        self.history.close(self.merger.doubtful, self.merger.is_kept, lambda reads: None)
         write_end(self.path, self.merger.tables.all(), self.recording.unseen.settled())
         return self.lines()
 
