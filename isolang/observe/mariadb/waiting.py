@@ -9,7 +9,7 @@ then.
 * A transaction that ended before a mark read nothing, and wrote nothing, that is not in the log
   before the mark's position. So when the log was read up to there, its operations are known.
 * An unobserved transaction became visible between the last mark that does not have it and the first
-  one that has it. All that read from it ended behind the first of these marks.
+  one that has it. A transaction that read from it ended behind the first of these marks.
 * When all transactions that began before a mark are known, no transaction can read a version any
   more that had been replaced in the log before the mark's position. It is forgotten.
 
@@ -20,10 +20,8 @@ transaction whose operations are not known. Each writer begins in front of the e
 from __future__ import annotations
 
 import re
-from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Iterator, Sequence
-from operator import itemgetter
 from typing import Final
 
 from msgspec import Struct
@@ -116,8 +114,7 @@ class WaitingTransactions:
         self._groups: deque[tuple[int, Group]] = deque()
         self._ended: list[FollowedTransaction] = []
         self._written: dict[int, tuple[FollowedTransaction, list[AppliedGroup]]] = {}
-        # In the order of the log.
-        self._unobserved: list[tuple[LogPosition, MergedTransaction]] = []
+        self._unobserved: deque[tuple[LogPosition, MergedTransaction]] = deque()
         self._marks: deque[LogMark] = deque()
         self._passed: deque[LogMark] = deque()
         self._replaced: deque[tuple[LogPosition, NamedTable, Key, int]] = deque()
@@ -187,9 +184,10 @@ class WaitingTransactions:
         """
         pending = {id(each) for each in (*self._recording.open.values(), *self._ended)}
         for identity in self._written.keys() - pending:
-            for applied in self._written.pop(identity)[1]:
+            transaction, groups = self._written.pop(identity)
+            for applied in groups:
                 merged = MergedTransaction(applied.operations())
-                insort(self._unobserved, (applied.group.position, merged), key=itemgetter(0))
+                self._add_unobserved(merged, (transaction.begin, transaction.began))
 
     def _apply(self, taken: int, group: Group) -> bool:
         """Apply the log's next transaction; return whether that was possible."""
@@ -220,16 +218,13 @@ class WaitingTransactions:
             if self._groups and mark.position >= self._groups[0][1].position:
                 break
             self._marks.popleft()
-            number = bisect_right(self._unobserved, mark.position, key=itemgetter(0))
-            for _, merged in self._unobserved[:number]:
+            while self._unobserved and self._unobserved[0][0] <= mark.position:
+                merged = self._unobserved.popleft()[1]
                 self._add_unobserved(merged, self._mark.before, mark.after)
-            del self._unobserved[:number]
             self._passed.append(mark)
             self._mark = mark
-        if self._is_over:
-            for _, merged in self._unobserved:
-                self._add_unobserved(merged, self._mark.before)
-            self._unobserved.clear()
+        while self._unobserved and self._is_over:
+            self._add_unobserved(self._unobserved.popleft()[1], self._mark.before)
 
     def _add_unobserved(
         self,
