@@ -69,6 +69,7 @@ DIRECT = {
 # The sections of _native.pyi, and the layer that each one belongs to.
 SECTIONS = {
     "faults": "limits",
+    "arrays": "arrays",
     "history": "history",
     "readers": "history",
     "writers": "history",

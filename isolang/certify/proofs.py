@@ -82,6 +82,18 @@ class Refutation(Struct, frozen=True):
 
         return cls(tuple(parse_step(step) for step in steps))
 
+    @classmethod
+    def of_engine(cls, steps: Sequence[Any], checks: Sequence[str]) -> Refutation:
+        """Make a refutation from the native engine's steps, whose form is right.
+
+        Args:
+            steps: the steps, in which a cycle names its check by a number.
+            checks: the names of the checks, by number.
+        """
+        from isolang.certify.steps import step_of_engine
+
+        return cls(tuple(step_of_engine(step, checks) for step in steps))
+
     def plain(self) -> list[tuple[Any, ...]]:
         """Return the steps in plain form, as passed to checkers and stored in certificate files."""
         return [step.plain() for step in self.steps]

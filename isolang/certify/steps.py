@@ -180,15 +180,15 @@ def parse_step(raw: Any) -> Step:
     raise CertificateRejected(f"not a step of a refutation (got {raw!r:.80})")
 
 
-def step_of_engine(raw: Sequence[Any], check: str = "") -> Step:
+def step_of_engine(raw: Sequence[Any], checks: Sequence[str]) -> Step:
     """Return a step of the native engine as a record. Its form is right, so nothing is tested.
 
     Args:
-        check: the name of the check that forbids the cycle, for a cycle.
+        checks: the names of the checks, to which the native core refers by number.
     """
     name = raw[0]
     if name == "cycle":
-        return CycleStep(check, tuple(starmap(Edge, raw[2])))
+        return CycleStep(checks[raw[1]], tuple(starmap(Edge, raw[2])))
     if name == "rup":
         literals = ((positive, _LITERALS[kind](*numbers)) for positive, (kind, *numbers) in raw[1])
         return RupStep(tuple(literals))

@@ -293,7 +293,7 @@ def _levels_of_facts(
         judged: dict[str, LevelStanding] = {}
         # The witness of a weaker level often proves this one, too, because the engine tries
         # stronger checks first.
-        weaker = next((one for one in reversed(witnesses) if large and one in below[name]), None)
+        weaker = next((n for n in reversed(witnesses) if large and n in below[name]), None)
         if weaker is not None:
             judged = _proved(
                 name, witnesses[weaker], options, work,

@@ -69,11 +69,11 @@ def test_litmus(name: str) -> None:
 def test_a_large_history_has_the_same_levels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its levels are judged in another order, and one witness may prove several of them."""
     history = to_tool(with_wide_times(parse(ROWS[name]["operations"])))
-    found = levels_of(history)
+    small = levels_of(history)
     monkeypatch.setattr(pipeline.levels, "_MANY_OPERATIONS", 0)
     large = levels_of(history)
     assert {n: level.standing for n, level in large.levels.items()} == {
-        n: level.standing for n, level in found.levels.items()
+        n: level.standing for n, level in small.levels.items()
     }
     assert all(level.certified for level in large.levels.values())
 

@@ -256,8 +256,8 @@ def test_what_pruning_decides_completely_needs_no_search(level, rule):
         assert "rounds" not in settled.statistics
         assert settled.statistics["variables"] == 0
         assert searched.statistics["rounds"] > 0
-    for found in (settled, searched):
-        assert verdicts_of_both(history, plan.spec, found.result) == ("accepted", "accepted")
+    for solved in (settled, searched):
+        assert verdicts_of_both(history, plan.spec, solved.result) == ("accepted", "accepted")
 
 
 def test_a_read_with_two_sources_is_left_to_the_search():
@@ -269,6 +269,6 @@ def test_a_read_with_two_sources_is_left_to_the_search():
             Transaction([("r", "x", 1), ("r", "y", 2)], session=2),
         ]
     )
-    found = answer(history, route(load_spec("ra")), strategy="auto")
-    assert found.outcome == "valid"
-    assert found.result.source.tolist()[4:] == [1, 1]
+    solved = answer(history, route(load_spec("ra")), strategy="auto")
+    assert solved.outcome == "valid"
+    assert solved.result.source.tolist()[4:] == [1, 1]
