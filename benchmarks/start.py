@@ -24,11 +24,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = "import sys; from isolang.cli.entry import main; sys.exit(main())"  # as installed
 VALID = "examples/on-call.edn"
 CASES = {
-    "--help": (("--help",), 0.17),
-    "a small check": (("--spec", "si", VALID), 0.22),
+    "--help": (("--help",), 0.10),
+    "a small check": (("--spec", "si", VALID), 0.12),
     "an explanation": (("--spec", "ser", VALID), None),
     "in JSON": (("--spec", "si", "-o", "json", VALID), None),
-    "check --help": (("check", "--help"), None),
+    "check --help": (("check", "--help"), 0.15),
 }
 
 

@@ -2,9 +2,9 @@
 
 ``isolang.check`` takes them by name, the command line as ``--name``, and ``pyproject.toml`` as
 keys; all three fill the records of this module, and the rest of the package passes these on.
-"""
 
-from __future__ import annotations
+The annotations are not strings, because each command evaluates them when it starts.
+"""
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -148,6 +147,8 @@ class Certificate(Struct, frozen=True, kw_only=True):
             proof = {"exhaustion": {"transactions": list(self.proof.transactions)}}
         else:
             proof = {"refutation": self.proof.plain()}
+        import json
+
         return json.dumps(
             {
                 "format": FORMAT,
@@ -221,6 +222,8 @@ class Certificate(Struct, frozen=True, kw_only=True):
         Raises:
             CertificateError: if the text is not a certificate, or has a different format version.
         """
+        import json
+
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:

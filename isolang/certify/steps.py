@@ -6,8 +6,9 @@ begins with the step's name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from itertools import starmap
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -177,6 +178,32 @@ def parse_step(raw: Any) -> Step:
         case "rup", 1:
             return RupStep(tuple(_signed(e) for e in _sequence(rest[0], "literals", 0)))
     raise CertificateRejected(f"not a step of a refutation (got {raw!r:.80})")
+
+
+def step_of_engine(raw: Sequence[Any], check: str = "") -> Step:
+    """Return a step of the native engine as a record. Its form is right, so nothing is tested.
+
+    Args:
+        check: the name of the check that forbids the cycle, for a cycle.
+    """
+    name = raw[0]
+    if name == "cycle":
+        return CycleStep(check, tuple(starmap(Edge, raw[2])))
+    if name == "rup":
+        literals = ((positive, _LITERALS[kind](*numbers)) for positive, (kind, *numbers) in raw[1])
+        return RupStep(tuple(literals))
+    if name == "choice":
+        return ChoiceStep(raw[1])
+    if name == "order":
+        return OrderStep(raw[1], tuple(raw[2]))
+    return parse_step(raw)
+
+
+_LITERALS: Final[Mapping[str, Callable[..., Literal]]] = {
+    "source": Source,
+    "before": Before,
+    "in": In,
+}
 
 
 def _edge(raw: Any) -> Edge:

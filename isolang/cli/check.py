@@ -1,9 +1,8 @@
 """Declares ``isocheck check``, which checks histories against specifications.
 
-:mod:`isolang.cli.checking` implements it. Its imports take longer than printing the help.
+:mod:`isolang.cli.checking` implements it. Its imports take longer than printing the help. The
+annotations are not strings, because each start evaluates them.
 """
-
-from __future__ import annotations
 
 from typing import Annotated, Final
 

@@ -16,6 +16,7 @@ from isolang.certify.steps import (
     Before,
     ChoiceStep,
     CycleStep,
+    Edge,
     ExhaustionStep,
     In,
     Literal,
@@ -463,13 +464,13 @@ def _renumbered(
             return ChoiceStep(op(step.op))
         case CycleStep():
             edges = tuple(
-                replace(
-                    e,
-                    a=txn(e.a),
-                    b=txn(e.b),
-                    key=e.key if e.key < 0 else keys[e.key],
-                    op=op(e.op),
-                    writer=txn(e.writer),
+                Edge(
+                    e.relation,
+                    txn(e.a),
+                    txn(e.b),
+                    e.key if e.key < 0 else keys[e.key],
+                    op(e.op),
+                    txn(e.writer),
                 )
                 for e in step.edges
             )

@@ -355,7 +355,7 @@ def _merge_order_edges(edges: Sequence[Edge]) -> list[Edge]:
 def _relations(steps: Iterable[Step]) -> set[str]:
     """Return the relations of all edges in the steps' cycles."""
     cycles = (step.edges for step in steps if isinstance(step, CycleStep))
-    return {relation_of(edge.relation) for edges in cycles for edge in edges}
+    return {relation_of(letter) for letter in {edge.relation for edges in cycles for edge in edges}}
 
 
 def _undo_init(relation: str, step: Step) -> Step:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 
@@ -305,6 +304,8 @@ def _detect_json(body: str) -> Guess:
 
 def _keys_of_first_object(body: str) -> set[str]:
     """Return the keys of the first object in a text; the object may be truncated."""
+    import json
+
     start = body.index("{")
     try:
         found, _ = json.JSONDecoder().raw_decode(body, start)

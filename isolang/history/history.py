@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -34,6 +33,12 @@ _OF_THE_FILE: Final = ("statements", "remarks", "units", "possible", "all facts"
 _CHANGE_NOTHING: Final = (("superseded_reads", "count"),)
 
 
+def _json_text(value: object) -> str:
+    import json  # needed only for options
+
+    return json.dumps(value, ensure_ascii=False)
+
+
 def read_with(options: Mapping[str, Any]) -> str:
     """Describe in words the reading options that change a history; empty if there are none.
 
@@ -41,7 +46,7 @@ def read_with(options: Mapping[str, Any]) -> str:
     'read with clock_error "2ms", per_key'
     """
     phrases = [
-        name if value is True else f"{name} {json.dumps(value, ensure_ascii=False)}"
+        name if value is True else f"{name} {_json_text(value)}"
         for name, value in sorted(options.items())
         if value not in (None, False, "", ()) and (name, value) not in _CHANGE_NOTHING
     ]

@@ -15,7 +15,6 @@ only the audit at the end tells whether a writer that is not in the recording co
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
@@ -107,6 +106,8 @@ def unseen_line(phrases: Mapping[str, Collection[str]]) -> str:
     >>> unseen_line({"limits": ["rows that LIMIT may have left out (1)"]}), unseen_line({})
     (';:unseen {"limits": ["rows that LIMIT may have left out (1)"]}\n', ';:unseen {}\n')
     """
+    import json
+
     kinds = {kind: [*listed] for kind, listed in phrases.items()}
     return f"{UNSEEN_COMMENT} {json.dumps(kinds)}\n"
 

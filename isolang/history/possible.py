@@ -19,7 +19,6 @@ facts satisfies it without some of them, and what really happened lies between t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -103,6 +102,8 @@ def with_settled_facts(line: bytes, is_kept: Callable[[str, str], bool]) -> byte
 
 def _versions(text: bytes) -> list[tuple[str, str]]:
     """Return versions as an operation names them, each with its table."""
+    import json
+
     names = [json.loads(name) for name in _STRING.findall(text)]
     return [*zip(names[::2], names[1::2], strict=True)]
 

@@ -35,6 +35,10 @@ _LEVELS_MIN_SECONDS: Final = 0.1
 _LARGE_FILE_BYTES: Final = 250_000
 _HEAP_BYTES: Final = 64 << 20  # the size of this heap in bytes; unused bytes cost nothing
 
+_RESULTS: Final[Mapping[str, LevelResult]] = {"valid": "satisfied", "invalid": "violated"}
+# Levels that have the axioms of another one, but for real time. A test compares their checks.
+_WITHOUT_REAL_TIME: Final = {"sser": "ser", "sser-nosession": "ser-nosession"}
+
 Emit = Callable[[Report], object]
 Progress = Callable[[str], object]
 
@@ -206,7 +210,7 @@ class _HistorySummary:
                 explained=False,
                 deadline=Deadline(remaining),
                 work=Work(_LEVELS_WORK),
-                known=_known(report),
+                known=_known(report, self._history),
                 with_set_reads=self.judged,
             )
             self._standing = Standing(
@@ -216,18 +220,35 @@ class _HistorySummary:
             )
 
 
-def _known(report: Report) -> Mapping[str, LevelResult]:
-    """Return what a verdict says about a level of the library; empty if it is about none."""
+def _known(report: Report, history: History) -> dict[str, LevelResult]:
+    """Return what a verdict says about levels of the library; empty if it is about none."""
     from isolang.language.hierarchy import IMPLIES
+    from isolang.language.library import level_of
 
-    source = "" if report.level is None else report.level.source
-    name = source.removeprefix("library:").removesuffix(".iso")
-    if source == f"library:{name}.iso" and name in IMPLIES:
-        if report.verdict == "valid":
-            return {name: "satisfied"}
-        if report.verdict == "invalid":
-            return {name: "violated"}
-    return {}
+    name = "" if report.level is None else level_of(report.level.source)
+    if name not in IMPLIES or report.verdict not in _RESULTS:
+        return {}
+    known = {name: _RESULTS[report.verdict]}
+    if report.violation is None or report.anomalies or _has_open_facts(history):
+        return known
+    # The explanation of a violation says what holds without some relations.
+    weaker = {
+        "without sessions": f"{name}-nosession",
+        "without real time": _WITHOUT_REAL_TIME.get(name, ""),
+    }
+    for how, outcome in report.violation.relaxed.items():
+        if (level := weaker.get(how, "")) in IMPLIES and outcome in _RESULTS:
+            known[level] = _RESULTS[outcome]
+    return known
+
+
+def _has_open_facts(history: History) -> bool:
+    """Return whether several readings of the history are judged, or only a part of its reads."""
+    return (
+        bool(len(history.columns.statement_txn))
+        or history.has_statements()
+        or history.possible_facts > 0
+    )
 
 
 def _with_verdict(findings: Findings, report: Report) -> Findings:

@@ -189,10 +189,18 @@ def library_source(name: str) -> SourceText | None:
         SpecError: if a library file lacks its header.
     """
     stem = normalise(name)
-    for entry in (*list_profiles(), *list_mixed()):
-        if entry.name == stem:
-            return SourceText(f"library:{stem}.iso", entry.text)
+    if path := _profiles_and_mixed().get(stem):
+        return SourceText(f"library:{stem}.iso", _read(path))
     return SourceText(f"library:{stem}.iso", _text(stem)) if _is_name(stem) else None
+
+
+def level_of(source: str) -> str:
+    """Return the level that a source ``library:NAME.iso`` names or is an alias for; else empty."""
+    name = source.removeprefix("library:").removesuffix(".iso")
+    if source != f"library:{name}.iso":
+        return ""
+    is_alias = name not in _files() and name in _aliases()
+    return _aliases()[name].of if is_alias else name
 
 
 def file_of(source: str) -> Path:
@@ -220,6 +228,11 @@ def similar_names(name: str) -> list[str]:
 @cache
 def _files() -> dict[str, Path]:
     return {path.stem: path for folder in (SPECS, FRAGMENTS) for path in folder.glob("*.iso")}
+
+
+@cache
+def _profiles_and_mixed() -> dict[str, Path]:
+    return {path.stem: path for folder in (DATABASES, MIXED) for path in folder.glob("*.iso")}
 
 
 def _read(path: Path) -> str:

@@ -10,6 +10,7 @@ any interpreter that does not know the new word then fails immediately.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final, Literal, get_args
 
 from msgspec import Struct
@@ -363,11 +364,13 @@ def word_of(name: str) -> Name:
     return ROWS[name].name
 
 
+@cache
 def relation_of(letter: str) -> str:
     """Return a letter's relation, such as ``rt`` for ``rt[W,R]`` or ``wr`` for ``wr["a/*"]``."""
     return letter.partition("[")[0].partition(" ")[0]
 
 
+@cache
 def whole_letter(letter: str) -> str:
     """Return a letter without its quoted names.
 

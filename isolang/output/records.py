@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -238,6 +237,8 @@ class Report(Struct, frozen=True, kw_only=True):
 
 def json_text(report: object) -> str:
     """Return a record as one line of JSON in ASCII, because file names may contain any bytes."""
+    import json
+
     return json.dumps(to_builtins(report)) + "\n"
 
 

@@ -75,12 +75,14 @@ def solve(
     )
     found: Witness | Refutation
     if "refutation" in result:
+        from isolang.certify.steps import step_of_engine
+
         # The native core refers to checks by number, the rest of the package by name.
-        found = Refutation.of(
-            [
-                ("cycle", automata[step[1]].check, step[2]) if step[0] == "cycle" else step
+        found = Refutation(
+            tuple(
+                step_of_engine(step, automata[step[1]].check if step[0] == "cycle" else "")
                 for step in result["refutation"]
-            ]
+            )
         )
     else:
         found = Witness.of(result["source"], result["order_start"], result["order_txn"])
