@@ -13,7 +13,7 @@ from typing_extensions import Buffer
 def arm_faults(allocation: int = 0, poll: int = 0) -> None: ...
 def disarm_faults() -> tuple[int, int]: ...
 
-# --- history ---
+# --- arrays ---
 
 # A NumberArray has the buffer protocol, ints as items, `tolist`, `size`, `any` and `format`. For
 # anything else, it imports numpy and behaves as an array, so its type here is numpy's.
@@ -22,6 +22,8 @@ def int64_array(numbers: Iterable[int]) -> NDArray[np.int64]: ...
 
 class NumberArray(np.ndarray[Any, Any]):
     format: str
+
+# --- history ---
 
 def reserve_heap_in_large_pages(size: int) -> None: ...
 def trim_heap() -> None: ...
@@ -219,6 +221,9 @@ class Columns:
         self, operations: NDArray[np.int64], transactions: NDArray[np.int32]
     ) -> tuple[Columns, list[int]]: ...
 
+def census(columns: Columns) -> dict[str, Any]:
+    """Return the figures of ``native/core/census.hpp``; a spread is its least, median and most."""
+
 # --- readers ---
 
 def add_plain_operations(columns: Columns, operations: object, first: int, initial: int) -> int: ...
@@ -351,9 +356,6 @@ def exchanged_order(
     last: LastValues,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...
 def predicates_of(columns: Columns) -> list[str]: ...
-def census(columns: Columns) -> dict[str, Any]:
-    """Return the figures of ``native/core/census.hpp``; a spread is its least, median and most."""
-
 def ranges_of(
     predicate: str,
 ) -> tuple[str, list[tuple[str, float, float, bytes | None, bool]]]: ...

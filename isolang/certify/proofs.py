@@ -82,6 +82,18 @@ class Refutation(Struct, frozen=True):
 
         return cls(tuple(parse_step(step) for step in steps))
 
+    @classmethod
+    def of_engine(cls, steps: Sequence[Any], checks: Sequence[str]) -> Refutation:
+        """Make a refutation from the steps of the native engine, which numbers the checks."""
+        from isolang.certify.steps import step_of_engine
+
+        return cls(
+            tuple(
+                step_of_engine(step, checks[step[1]] if step[0] == "cycle" else "")
+                for step in steps
+            )
+        )
+
     def plain(self) -> list[tuple[Any, ...]]:
         """Return the steps in plain form, as passed to checkers and stored in certificate files."""
         return [step.plain() for step in self.steps]

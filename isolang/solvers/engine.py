@@ -75,15 +75,9 @@ def solve(
     )
     found: Witness | Refutation
     if "refutation" in result:
-        from isolang.certify.steps import step_of_engine
-
         # The native core refers to checks by number, the rest of the package by name.
-        found = Refutation(
-            tuple(
-                step_of_engine(step, automata[step[1]].check if step[0] == "cycle" else "")
-                for step in result["refutation"]
-            )
-        )
+        checks = [automaton.check for automaton in automata]
+        found = Refutation.of_engine(result["refutation"], checks)
     else:
         found = Witness.of(result["source"], result["order_start"], result["order_txn"])
     return Answer(result=found, statistics=result["statistics"], work=result["work"])

@@ -71,11 +71,11 @@ def test_the_levels_are_those_of_a_whole_search(spec, tmp_path, monkeypatch):
         file = tmp_path / f"{number}.log"
         file.write_text(log(rng))
         reports = []
-        one = job.Job(
+        of_log = job.Job(
             history=str(file), specs=load_routes([spec], [], Options()), reading=ReadOptions(),
             options=Options(), parallel=1, output=OutputOptions(), standing=True,
         )  # fmt: skip
-        job.run_job(one, reports.append, lambda phase: None)
+        job.run_job(of_log, reports.append, lambda phase: None)
         (report,) = reports
         whole = levels_of(load_history(file), Options())
         standing = (report.standing.strongest, report.standing.weakest_violated)
