@@ -313,7 +313,8 @@ class MendSearch:
         while (candidate := self._after(program, [*base, *locks.values()])) is not None:
             read = candidate.overlooking
             step_of_program = (program, read.step)
-            plain = read.is_plain and not read.lock and (read.keyed or keeps_gaps)
+            unlocked = read.kind == "read" and not read.lock
+            plain = unlocked and (read.is_plain if keeps_gaps else read.keyed)
             locks_nothing = not keeps_gaps and step_of_program in self._run.finding_nothing
             if not plain or locks_nothing or step_of_program in locks or len(locks) == MOST_LOCKS:
                 return base, read

@@ -85,7 +85,7 @@ class EndedChild(Struct, frozen=True, kw_only=True):
 # Texts in the messages that libraries print when an allocation fails.
 _OUT_OF_MEMORY = (
     "MemoryError", "bad_alloc", "out of memory", "failed to map segment", "Cannot allocate",
-    "Resource temporarily unavailable",
+    "Resource temporarily unavailable", "Memory allocation still failed",
 )  # fmt: skip
 
 

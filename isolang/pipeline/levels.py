@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.certify.proofs import Refutation
+from isolang.certify.proofs import Refutation, Witness
 from isolang.errors import HistoryError, UnsupportedError, internal_error
 from isolang.history.not_seen import allowing_hint, unseen_reason
 from isolang.history.superseded import without_superseded_reads
@@ -24,7 +24,7 @@ from isolang.pipeline.implicit import FEW_SET_READS
 from isolang.pipeline.possible import LOST_FACTS
 from isolang.pipeline.superseded import open_superseded_reads
 from isolang.problem import build_problem
-from isolang.verdict import NOTHING_OBSERVED, Invalid, Unknown
+from isolang.verdict import NOTHING_OBSERVED, Invalid, Unknown, Valid
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -41,6 +41,7 @@ NEED_TIMES = frozenset(
 # The share of the remaining work that one level may use, and the work charged per operation for
 # judging a level.
 _SHARE, _PER_OPERATION = 1 / 4, 4
+_LIKELY, _MANY_OPERATIONS = "ser", 100_000
 _LONGEST_ERROR = 10**15
 """The largest clock error to try, in nanoseconds: eleven days."""
 
@@ -213,7 +214,10 @@ def _levels_of_facts(
     found: dict[str, LevelStanding] = {}
     idle: list[bool] = []  # for each valid verdict, whether nothing was observed
     proofs: list[tuple[Refutation, History]] = []  # the refutation of the last invalid verdict
+    witnesses: dict[str, tuple[Witness, History]] = {}  # of the levels found satisfied
     wrong_reads = bool(problem.anomaly_counts())
+    large = history.columns.operations() >= _MANY_OPERATIONS
+    likely_first = large and deadline is None and work is None and not wrong_reads
     if not history.columns.has_time:
         found |= {n: LevelStanding(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
 
@@ -251,6 +255,8 @@ def _levels_of_facts(
             current, problem = more, build_problem(more)
         if verdict.outcome == "valid":
             idle.append(verdict.nothing_observed)
+        if isinstance(verdict, Valid) and isinstance(verdict.witness, Witness):
+            witnesses[name] = verdict.witness, verdict.history
         proofs[:] = []
         if (
             options.certify
@@ -276,11 +282,27 @@ def _levels_of_facts(
             return min(1 + len(satisfied), likely * (1 + len(violated)))
 
         name = max((n for n in IMPLIES if n in undecided), key=decided_at_least)
+        # Verdicts on a large history take long, and one is enough if it is serializable, as most
+        # are. If it is not, the proof often refutes weaker levels, too.
+        if likely_first and _LIKELY in undecided:
+            name = _LIKELY
         # A search with session order finds a violation faster, and the proof often does not need
         # session order.
         name = next(n for n in (name.removesuffix(NO_SESSION), name) if n in undecided)
         progress(name)
-        judged = {name: _level(name, partial(decide_one, presolve=not from_below))}
+        judged: dict[str, LevelStanding] = {}
+        # The witness of a weaker level often proves this one, too, because the engine tries
+        # stronger checks first.
+        weaker = next((one for one in reversed(witnesses) if large and one in below[name]), None)
+        if weaker is not None:
+            judged = _proved(
+                name, witnesses[weaker], options, work,
+                _earliest(options.timeout, None if deadline is None else deadline.remaining()),
+            )  # fmt: skip
+            if judged:
+                witnesses[name] = witnesses[weaker]
+        if not judged:
+            judged = {name: _level(name, partial(decide_one, presolve=not from_below))}
         if proofs:
             proof, judged_history = proofs.pop()
             part = _part_of(proof, judged_history)
@@ -454,6 +476,32 @@ def _part_of(proof: Refutation, history: History) -> tuple[Refutation, History]:
     txns = Sources(build_problem(history)).closed(proof.steps)
     part = part_of(history, operations_of(history, txns), txns)
     return Refutation(tuple(part.to_part(proof.steps))), part.history
+
+
+def _proved(
+    name: str,
+    witness: tuple[Witness, History],
+    options: Options,
+    work: Work | None,
+    timeout: float | None,
+) -> dict[str, LevelStanding]:
+    """Return the standing of the level if the witness of another level is accepted for it too."""
+    from isolang.certify.errors import CertificateRejected, NotCertifiedError
+    from isolang.certify.native import check_natively
+    from isolang.language.classify.event_graph import Plan
+
+    plan, (proof, history) = _route_of(name), witness
+    if not isinstance(plan, Plan) or not options.certify:
+        return {}
+    start = time.perf_counter()
+    if work is not None:
+        work.spend(min(work.left, _PER_OPERATION * history.columns.operations()))
+    try:
+        check_natively(history, plan.spec, proof, timeout or 0.0)
+    except (CertificateRejected, NotCertifiedError):
+        return {}
+    seconds = time.perf_counter() - start
+    return {name: LevelStanding(name=name, standing="satisfied", certified=True, seconds=seconds)}
 
 
 def _refutes(proof: Refutation, history: History, name: str, timeout: float | None) -> bool:

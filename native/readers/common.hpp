@@ -21,8 +21,8 @@ namespace isolang {
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Reads a number of at most 18 digits, as nearly all numbers are. Returns false, and moves nothing, if there is no digit
-// or there are more.
+// Reads a number of at most 18 digits, as nearly all numbers are. Returns false, and leaves `p` as it is, if the text
+// does not begin with such a number.
 inline bool read_short_number(const char*& p, const char* end, std::uint64_t& number) {
   constexpr std::ptrdiff_t kDigits = 18;
   const char* const last = end - p > kDigits ? p + kDigits : end;

@@ -63,6 +63,34 @@ def test_litmus(name: str) -> None:
     assert all(level.certified for level in found.levels.values())
 
 
+@pytest.mark.parametrize(
+    "name", ["lost-update", "long-fork", "write-skew", "fractured-read", "info-half-seen"]
+)
+def test_a_large_history_has_the_same_levels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its levels are judged in another order, and one witness may prove several of them."""
+    history = to_tool(with_wide_times(parse(ROWS[name]["operations"])))
+    found = levels_of(history)
+    monkeypatch.setattr(pipeline.levels, "_MANY_OPERATIONS", 0)
+    large = levels_of(history)
+    assert {n: level.standing for n, level in large.levels.items()} == {
+        n: level.standing for n, level in found.levels.items()
+    }
+    assert all(level.certified for level in large.levels.values())
+
+
+def test_one_verdict_settles_a_large_serializable_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serializability is judged first, and everything else follows from it."""
+    monkeypatch.setattr(pipeline.levels, "_MANY_OPERATIONS", 0)
+    history = History.from_transactions(
+        [
+            Transaction([("r", "x", None), ("w", "x", 1)], session="a"),
+            Transaction([("r", "x", 1), ("w", "y", 1)], session="b"),
+        ]
+    )
+    judged = {n for n, level in levels_of(history).levels.items() if not level.follows_from}
+    assert judged == {"ser", *NEED_TIMES}
+
+
 @pytest.mark.parametrize("name", ["lost-update", "long-fork", "fractured-read", "info-half-seen"])
 def test_what_follows_is_true(name: str) -> None:
     """Each level by itself has the standing that was found or followed."""

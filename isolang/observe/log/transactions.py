@@ -51,6 +51,7 @@ from isolang.observe.log.tables import (
 from isolang.observe.log.values import Decoder, UnknownTypeError
 
 _ALTERED_AGAIN: Final = "altered again before its rows could be read"
+_MOST_BOUND: Final = 1000  # how many table maps are remembered with their tables
 _SYSTEM_TABLE: Final = "a table of the system"
 _MARK: Final = re.compile(r"\s*/\*(i\d+\.p?\d+)\*/")
 
@@ -175,6 +176,8 @@ class Transactions:
                 table.why = f"a column of {error}"
         stored = [None if column.virtual else column for column in columns]
         bound = _Bound(table, stored, decoders)
+        if len(self._bound) >= _MOST_BOUND:  # the server sends new maps after it has closed a table
+            self._bound.clear()
         self._bound[id(table_map)] = table_map, bound
         return bound
 

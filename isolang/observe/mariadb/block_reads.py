@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
 
@@ -12,15 +12,18 @@ from isolang.observe.history.edn import edn, predicate_edn
 from isolang.observe.history.seen import RowVersion
 from isolang.observe.log.tables import Row
 from isolang.observe.mariadb.blocks import BlockPlan, QueryBlock, described_table
-from isolang.observe.mariadb.compared import with_truths
+from isolang.observe.mariadb.compared import ComparedColumn, with_truths
 from isolang.observe.mariadb.contents import NamedTable
 from isolang.observe.mariadb.limits import number_at
 from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement
+from isolang.observe.mariadb.semijoins import SemiJoin, are_alike
 from isolang.observe.mariadb.statements import Statement
 from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.predicates import CannotEvaluateError, Parameters, Predicate
 from isolang.observe.unseen import ALTERED, CONDITIONS, LARGE, LIMITED, SUBQUERIES
 from isolang.observe.versions.covers import CoverFact, JoinedRows, cover_facts
+
+_MOST_KEPT: Final = 50  # the most rows each of which may make a read certain
 
 if TYPE_CHECKING:
     from isolang.observe.mariadb.reads import SeenOperation, TableReads
@@ -57,8 +60,16 @@ class BlockReads:
             return []
         operations: list[SeenOperation] = []
         in_part = _is_reached(statement, plan.limit, event.count)
-        for block, rows in zip(plan.blocks, reader.rows, strict=True):
-            operations += reader.of_block(block, rows, in_part=in_part)
+        inner = {joined.inner: joined for joined in plan.semi_joins}
+        for number, (block, rows) in enumerate(zip(plan.blocks, reader.rows, strict=True)):
+            narrowed = None
+            if block.cover is not None and number in inner:
+                narrowed = reader.of_inner(inner[number])
+            operations += (
+                reader.of_block(block, rows, in_part=in_part) if narrowed is None else narrowed
+            )
+        for joined in () if in_part else plan.semi_joins:
+            operations += reader.of_semi_join(joined)
         self._remember(reader)
         return operations
 
@@ -181,6 +192,92 @@ class _BlockReader:
         if not block.cut:
             return False
         return block.cut < 0 or (_is_reached(self._statement, block.cut, rows) and not fixes)
+
+    def of_semi_join(self, joined: SemiJoin) -> list[SeenOperation]:
+        """Return what is certain if rows from before the observation are still there."""
+        (outer,), (inner,) = self._named[joined.outer], self._named[joined.inner]
+        (outer_rows,), (inner_rows,) = self.rows[joined.outer], self.rows[joined.inner]
+        own, other = outer.compared[joined.columns[0]], inner.compared[joined.columns[1]]
+        predicates = self._predicates(joined)
+        if predicates is None:
+            return []
+        of_outer, of_inner = predicates
+        if joined.is_negated:
+            return self._decided_by(
+                (outer, own, outer_rows), (inner, other, inner_rows), of_inner, none=True
+            )
+        return self._decided_by((inner, other, inner_rows), (outer, own, outer_rows), of_outer)
+
+    def of_inner(self, joined: SemiJoin) -> list[SeenOperation] | None:
+        """Return what a subquery of EXISTS read for the rows that the outer condition selects.
+
+        Return ``None`` if that is not known.
+        """
+        (outer,), (inner,) = self._named[joined.outer], self._named[joined.inner]
+        (outer_rows,), (rows,) = self.rows[joined.outer], self.rows[joined.inner]
+        predicates, versions = self._predicates(joined), self._versions(inner, rows)
+        if predicates is None or versions is None:
+            return None
+        (own, other), names = joined.columns, [column.name for column in inner.table.logged]
+        recorded = (outer.compared[own].recorded(row[own]) for row in outer_rows)
+        values = dict.fromkeys(value for value in recorded if value is not None)
+        if not values:
+            return []
+        place, column = names.index(other), inner.compared[other]
+        chosen = [v for v in versions if column.recorded(v.values[place]) in values]
+        where = ("and", predicates[1], ("in", other, tuple(values)))
+        return [self._predicate_read(inner, where, chosen, perhaps=True)]
+
+    def _predicates(self, joined: SemiJoin) -> tuple[Predicate, Predicate] | None:
+        """Return the conditions on the outer and the inner table; ``None`` if they are unknown."""
+        (outer,), (inner,) = self._named[joined.outer], self._named[joined.inner]
+        own, other = outer.compared[joined.columns[0]], inner.compared[joined.columns[1]]
+        part, parameters = self._statement.part, self._statement.parameters
+        if not are_alike(own, other):
+            return None
+        try:
+            predicates = (
+                joined.outer_condition.predicate(outer.compared, part, parameters),
+                joined.inner_condition.predicate(inner.compared, part, parameters),
+            )
+        except CannotEvaluateError:
+            return None
+        own.was_compared = other.was_compared = True
+        return predicates
+
+    def _decided_by(
+        self,
+        fixed: tuple[NamedTable, ComparedColumn, Sequence[Row]],
+        read: tuple[NamedTable, ComparedColumn, Sequence[Row]],
+        predicate: Predicate,
+        *,
+        none: bool = False,
+    ) -> list[SeenOperation]:
+        """Return the reads of a table that rows of another one make certain, if they are kept.
+
+        Args:
+            fixed: the other table, its compared column, and its rows.
+            none: whether only those of its rows count that are compared with no row.
+        """
+        table, column, rows = read
+        versions, others = self._versions(table, rows), self._versions(fixed[0], fixed[2])
+        if versions is None or others is None or len(others) > _MOST_KEPT:
+            return []
+        names = [each.name for each in table.table.logged], [c.name for c in fixed[0].table.logged]
+        place, place_of_other = names[0].index(column.name), names[1].index(fixed[1].name)
+        operations = []
+        for version in others:
+            value = fixed[1].recorded(version.values[place_of_other])
+            if value is None:
+                continue
+            equal = [v for v in versions if column.recorded(v.values[place]) == value]
+            if none and equal:
+                continue
+            self.rests[fixed[0].label, version.number] = fixed[0], self._keys[version.number]
+            where = ("and", predicate, ("in", column.name, (value,)))
+            kept = ((fixed[0].label, version.number),)
+            operations.append(self._predicate_read(table, where, equal, perhaps=True, kept=kept))
+        return operations
 
     # --- joins ---
 

@@ -21,6 +21,7 @@ from msgspec import Struct
 from isolang.observe.log.tables import LoggedTable
 from isolang.observe.mariadb.compared import ComparedColumn
 from isolang.observe.mariadb.plan import AGGREGATES, SentPlan, is_connected_by_and
+from isolang.observe.mariadb.semijoins import BlockSource, SemiJoin, semi_joins
 from isolang.observe.sql.blocks import plan_with_blocks
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.covers import MOST_ROWS, Cover, CoveredTable, cover_of
@@ -101,6 +102,7 @@ class BlockPlan(Struct, frozen=True):
         repeats: whether each row of the answer must have the lists.
         longest: the most rows of a list.
         has_lists: whether the rows in the answer are not enough.
+        semi_joins: the comparisons of blocks by IN and EXISTS.
     """
 
     blocks: tuple[QueryBlock, ...]
@@ -109,6 +111,7 @@ class BlockPlan(Struct, frozen=True):
     repeats: bool
     longest: int
     has_lists: bool = True
+    semi_joins: tuple[SemiJoin, ...] = ()
 
     @property
     def is_in_answer(self) -> bool:
@@ -164,11 +167,18 @@ def block_plan(
     blocks = _blocks(part, text, planned.wrapped, find)
     if blocks is None:
         return None
+    single = {
+        number: BlockSource(each.tables[0].source, each.tables[0].table.columns)
+        for number, each in enumerate(blocks) if len(each.tables) == 1 and not each.cut
+    }  # fmt: skip
+    joined = tuple(semi_joins(part, single))
     reader = Reader(part)
     end = len(part)
     outer = [n for n in range(end) if reader.word(n) == "select" and not reader.depth[n]]
     if len(outer) != 1 or reader.find(_SET_OPERATORS, 0, end) < end:
-        return BlockPlan(blocks, -1, planned.limit, repeats=False, longest=MOST_ROWS)
+        return BlockPlan(
+            blocks, -1, planned.limit, repeats=False, longest=MOST_ROWS, semi_joins=joined
+        )
     begin = outer[0]
     place = reader.find_from(begin, end)
     if place == end:
@@ -181,7 +191,9 @@ def block_plan(
     is_short |= is_one
     repeats = distinct or is_one or limit < end or reader.find({"having"}, begin, end) < end
     longest = MOST_REPEATED if repeats and not is_short else MOST_ROWS
-    return BlockPlan(blocks, place, planned.limit, repeats=repeats, longest=longest)
+    return BlockPlan(
+        blocks, place, planned.limit, repeats=repeats, longest=longest, semi_joins=joined
+    )
 
 
 def _plan_of_join(

@@ -71,7 +71,7 @@ class ComparedColumn:
         """Store the description."""
         self.name, self.type, self.scale = column.name, column.type, column.scale
         self.required = column.required
-        self._collation = column.collation or ""
+        self.collation = column.collation or ""
         # The readers of joins know types by PostgreSQL's numbers.
         is_text = column.type in _TEXTS and column.type != "enum"
         self.oid = _INT8 if column.type in _INTEGERS else TEXT if is_text else 0
@@ -87,7 +87,7 @@ class ComparedColumn:
     def comparable(self) -> bool:
         """Return whether a condition on this column can be evaluated."""
         if self.type in _TEXTS:
-            return not self.is_odd and _COLLATION.fullmatch(self._collation) is not None
+            return not self.is_odd and _COLLATION.fullmatch(self.collation) is not None
         return self.ordered
 
     @property
@@ -120,7 +120,7 @@ class ComparedColumn:
         of ASCII, and take only letters of both cases for equal. Under most of them, é equals e: so
         once a column has such a text, no condition on it is evaluated.
         """
-        if "_nopad_" not in self._collation:
+        if "_nopad_" not in self.collation:
             value = value.rstrip(" ")
         if self._is_binary:
             return value
@@ -131,7 +131,7 @@ class ComparedColumn:
 
     @property
     def _is_binary(self) -> bool:
-        return self._collation.endswith("_bin")
+        return self.collation.endswith("_bin")
 
     def constant(self, value: Any, oid: int) -> Any:
         """Return the value in a history for a constant that is compared with the column.
@@ -183,7 +183,7 @@ class ComparedColumn:
 
     def _text(self, value: str) -> str:
         if not _PLAIN.fullmatch(value) and not (
-            self._is_binary and self._collation.startswith("utf8")
+            self._is_binary and self.collation.startswith("utf8")
         ):
             raise UnknownValueError("a text under a collation")
         if self.type == "enum" and value.isdigit():

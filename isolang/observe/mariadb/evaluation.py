@@ -136,7 +136,7 @@ class _Evaluation:
             "SELECT "
             + ",".join([
                 f"{number} AS isolang_n",
-                *(f"{_constant(column, row[place])} AS {_quoted(column.name)}"
+                *(f"{constant_sql(column, row[place])} AS {_quoted(column.name)}"
                   for place, column in columns),
             ])
             for number, (_, row) in enumerate(rows)
@@ -188,7 +188,16 @@ class _Evaluation:
         return None if text is None else f"{self._table.key_edn(key)} {text}"
 
 
-def _constant(column: LoggedColumn, value: Any) -> str:
+def before_sql(column: LoggedColumn, end: Any, *, descends: bool) -> str:
+    """Return the SQL condition of the rows before a value in the order of a column."""
+    name = f"{ROW}.{_quoted(column.name)}"
+    if end is None:  # NULL is the lowest
+        return f"{name} IS NOT NULL" if descends else "FALSE"
+    end_sql = constant_sql(column, end)
+    return f"{name} > {end_sql}" if descends else f"({name} < {end_sql} OR {name} IS NULL)"
+
+
+def constant_sql(column: LoggedColumn, value: Any) -> str:
     """Return a value in SQL that the server treats as the column.
 
     Raises:

@@ -93,7 +93,7 @@ def _first_order(
     else:
         is_certain = len(first) == 3 and first[1] == "." and named[0] == alias
     column = columns.get(named[-1]) if is_certain and named else None
-    if column is None or not (column.ordered and column.required):
+    if column is None or not (column.ordered or column.type == "timestamp"):
         return None
     column.was_compared = True
     return column.name, descends

@@ -130,7 +130,8 @@ class Merger:
         for table in self.tables.all():
             for column in table.compared.values():
                 if column.is_odd and column.was_compared:
-                    self._unseen.note(CONDITIONS, f"{table.label}.{column.name}", table=table.label)
+                    shown = f"{table.label}.{column.name}"
+                    self._unseen.note(CONDITIONS, shown, tables=(table.label,))
 
     def note_late(self, text: str) -> None:
         """Note that a transaction committed after it had seemed to have failed."""

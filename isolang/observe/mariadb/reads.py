@@ -17,7 +17,8 @@ from isolang.observe.mariadb.block_reads import BlockReads
 from isolang.observe.mariadb.blocks import described_table
 from isolang.observe.mariadb.compared import with_truths
 from isolang.observe.mariadb.contents import NamedTable, NamedTables
-from isolang.observe.mariadb.expressions import server_condition
+from isolang.observe.mariadb.evaluation import before_sql
+from isolang.observe.mariadb.expressions import is_evaluable, server_condition
 from isolang.observe.mariadb.limits import rows_cut_off
 from isolang.observe.mariadb.plan import SourceTable, is_connected_by_and
 from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement
@@ -144,7 +145,7 @@ class TableReads:
         try:
             predicate = condition.predicate(table.compared, statement.part, statement.parameters)
         except CannotEvaluateError:
-            evaluated = None if cut.order else self._evaluated_read(read, rows)
+            evaluated = self._evaluated_read(read, rows, cut.order)
             if evaluated is None:
                 self.note(CONDITIONS, statement)
             return evaluated or reads
@@ -164,17 +165,35 @@ class TableReads:
         ]  # fmt: skip
 
     def _evaluated_read(
-        self, read: TableRead, rows: Mapping[tuple[Any, ...], str]
+        self,
+        read: TableRead,
+        rows: Mapping[tuple[Any, ...], str],
+        order: tuple[str, bool] | None,
     ) -> list[SeenOperation] | None:
         """Return a predicate read whose condition the server evaluates; ``None`` if it cannot.
 
-        A read of each row follows, which is part of it if the condition can be evaluated.
+        A read of each row follows, which is part of it if the condition can be evaluated. Those
+        with the rank of the last one are not, if LIMIT has left rows out.
+
+        Args:
+            order: the column by which LIMIT chose the rows, and whether its order is descending.
         """
         statement, table = read.event.statement, read.table
         column = self._column_lookup(statement, table, read.source)
         condition = server_condition(statement, table.table.columns, column)
         if condition is None:
             return None
+        last: set[tuple[Any, ...]] = set()
+        if order is not None:
+            name, descends = order
+            if not is_evaluable(table.table.columns[name]):
+                return None
+            end, last = _last_value(read, name, descends=descends)
+            before = before_sql(table.table.columns[name], end, descends=descends)
+            condition = replace(
+                condition, columns=condition.columns | {name},
+                text=(f"({condition.text[0]}) AND {before}",),
+            )  # fmt: skip
         described = self._described.setdefault(
             table.label, described_table(table.table, table.label, table.compared)
         )
@@ -184,12 +203,18 @@ class TableReads:
         self.evaluated.reads += 1
         text = f"[:rp {{:table {edn(table.label)} :where {NOTHING}}} {{}}]"
         operation = self.operation(text, table, read.event, read.transaction)
-        numbers = tuple(f"{table.key_edn(key)} {row}" for key, row in rows.items())
+        reads = {
+            key: self.row_read(table, key, row, read.event, read.transaction)
+            for key, row in rows.items()
+        }
+        numbers = tuple(
+            f"{table.key_edn(key)} {row}" for key, row in rows.items() if key not in last
+        )
         return [
             replace(operation, condition=known, rows=numbers),
-            *(self.row_read(table, key, row, read.event, read.transaction)
-              for key, row in rows.items()),
-        ]  # fmt: skip
+            *(each for key, each in reads.items() if key not in last),
+            *(each for key, each in reads.items() if key in last),
+        ]
 
     @staticmethod
     def _before_last(
@@ -198,17 +223,21 @@ class TableReads:
         """Return the predicate of the rows before the last one, and the keys of the other rows.
 
         SOUND BECAUSE: LIMIT has left out no row before the last one in the order of a column. Of
-        those with the last one's value, the server was free to choose some.
+        those with the last one's value, the server was free to choose some. NULL is the lowest.
         """
         name, descends = order
-        recorded = read.table.compared[name].recorded
-        values = {read.table.table.key_of(row): recorded(row[name]) for row in read.rows}
-        end = min(values.values()) if descends else max(values.values())
-        sign = ">" if descends else "<"
-        return (
-            f"[:and {where} [:{sign} {column_edn(name)} {edn(end)}]]",
-            {key for key, value in values.items() if value == end},
-        )
+        column, compared = column_edn(name), read.table.compared[name]
+        value, last = _last_value(read, name, descends=descends)
+        end = compared.recorded(value)
+        if end is None:
+            before = f"[:not [:null {column}]]" if descends else "[:not :true]"
+        elif descends:
+            before = f"[:> {column} {edn(end)}]"
+        else:
+            before = f"[:or [:< {column} {edn(end)}] [:null {column}]]"
+        if compared.required and end is not None:
+            before = f"[:{'>' if descends else '<'} {column} {edn(end)}]"
+        return f"[:and {where} {before}]", last
 
     def _rows_read(self, read: TableRead) -> list[SeenOperation]:
         """Return the reads of the rows that a statement found."""
@@ -513,6 +542,15 @@ class StatementReads(TableReads):
                 if text is not None:
                     operations.append(self.row_read(table, change.key, text, event, transaction))
         return operations
+
+
+def _last_value(read: TableRead, name: str, *, descends: bool) -> tuple[Any, set[tuple[Any, ...]]]:
+    """Return the last value in the order of a column, and the keys of the rows that have it."""
+    values = {read.table.table.key_of(row): row[name] for row in read.rows}
+    known = [value for value in values.values() if value is not None]
+    lowest = None if len(known) < len(values) else min(known)
+    end = lowest if descends else max(known, default=None)
+    return end, {key for key, value in values.items() if value == end}
 
 
 def _rows(rows_found: Sequence[Row | None] | None) -> list[Row]:

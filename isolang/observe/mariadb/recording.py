@@ -199,7 +199,8 @@ class Recording:
     def copied(self) -> Recording:
         """Return a copy that can be joined with the log while this one goes on.
 
-        The log decides about the transactions that are open.
+        SOUND BECAUSE: a transaction that is open may go on and commit before the log is read, so
+        only its writes count, and they come from the log.
         """
         other = copy(self)
         other.open = {}
@@ -209,7 +210,7 @@ class Recording:
             other.transactions.append(
                 replace(
                     transaction, events=[*transaction.events], numbers={*transaction.numbers},
-                    outcome="info", end=end, ended=ended,
+                    outcome="info", end=end, ended=ended, is_unclear=True,
                 )
             )  # fmt: skip
         other.outcomes, other.unseen = Counter(self.outcomes), Unseen(lambda: other.caller)

@@ -9,7 +9,7 @@ then.
 * A transaction that ended before a mark read nothing, and wrote nothing, that is not in the log
   before the mark's position. So when the log was read up to there, its operations are known.
 * An unobserved transaction became visible between the last mark that does not have it and the first
-  one that has it. Whoever read from it ended behind the first of these marks.
+  one that has it. A transaction that read from it ended behind the first of these marks.
 * When all transactions that began before a mark are known, no transaction can read a version any
   more that had been replaced in the log before the mark's position. It is forgotten.
 

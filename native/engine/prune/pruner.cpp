@@ -371,8 +371,17 @@ void Pruner::find_own_writers() {
   keys_by_txn_.resize(writers_by_txn_.item.size());
   for (std::size_t i = 0; i < keys_by_txn_.size(); ++i)
     keys_by_txn_[i] = key_of_[writers_by_txn_.item[i]];
-  for (std::int32_t r = 0; r < p.reads(); ++r)
-    own_writer[r] = write_of(p.read_txn[r], p.read_key[r]);
+  // For each key, the last transaction below that writes it, and its writer.
+  std::vector<std::pair<std::int32_t, std::int32_t>> last(idx(p.keys), {-1, -1});
+  std::int32_t reader = -1;
+  for (std::int32_t r = 0; r < p.reads(); ++r) {
+    if (const std::int32_t t = p.read_txn[r]; t != reader) {
+      reader = t;
+      for (const std::int32_t w : writers_by_txn_.of(t)) last[key_of_[w]] = {t, w};
+    }
+    const auto [txn, writer] = last[p.read_key[r]];
+    if (txn == reader) own_writer[r] = writer;
+  }
 }
 
 std::int32_t Pruner::write_of(std::int32_t txn, std::int32_t key) const {
@@ -432,6 +441,7 @@ void Pruner::find_session_writers() {
   resolved_txn_.assign(idx(p.n), 0);
   last_read_.assign(idx(p.keys), {-1, -1});
   read_before_.assign(idx(p.reads()), -1);
+  if (std::ranges::none_of(graph.automata, [](const Automaton& m) { return m.back.so; })) return;
   session_writer_.assign(idx(p.reads()), -1);
   session_before_.assign(p.writer_txn.size(), -1);
   const auto by_session = group_by(

@@ -209,6 +209,7 @@ class Pruner {
   bool every_read_ = false;  // the next pass must examine all reads
   bool one_by_one_ =
       false;  // what a pass concludes about a key may depend on its conclusions about other keys
+  // Both are empty if no return path leads along so.
   std::vector<std::int32_t>
       session_writer_;  // per read: the last writer of its key before it in its session, or -1
   // For each writer: the previous writer of its key in its session, or -1.

@@ -24,10 +24,10 @@ bool has_plain_nodes(const EventGraph& graph) {
 
 }  // namespace
 
-// SOUND BECAUSE each read has one source, so each wr edge is known and goes up. There are no rw
-// edges, and a ww edge leads from a writer to a later one of the order. Only a direct check forbids
-// return paths (`saturated`), and `prune_direct` has put each writer with such a path to a read
-// before the source of that read.
+// SOUND BECAUSE each read has one source, so each wr edge is known and goes up. The graph has no
+// steps of rw, and a ww edge leads from a writer to a later one of the order. Only a direct check
+// forbids return paths (`saturated`), and `prune_direct` has put each writer with such a path to a
+// read before the source of that read.
 std::optional<Model> settled_model(const Pruner& pruner) {
   const EventGraph& graph = pruner.graph;
   const Problem& p = graph.problem;

@@ -13,6 +13,7 @@ from isolang.certify.steps import CycleStep
 from isolang.history import History, Transaction
 from isolang.language.classify.automaton import Automaton
 from isolang.language.classify.event_graph import classify
+from isolang.language.classify.route import route
 from isolang.language.load import load_spec
 from isolang.problem import build_problem
 from isolang.simulator import Workload, change_reads, generate
@@ -240,3 +241,34 @@ def test_conflicts_leave_distant_decisions_alone(name):
     assert (result.outcome == "valid") == (name == "valid")
     assert result.statistics["decisions_kept"] > 0
     check_natively(history, PLANS[level].spec, result.result)  # the other one takes a minute
+
+
+@pytest.mark.parametrize("level", ["rc", "ra"])
+@pytest.mark.parametrize("rule", ["serializable", "read-atomic", "read-committed"])
+def test_what_pruning_decides_completely_needs_no_search(level, rule):
+    """A search would note its rounds. Both checkers accept the order that pruning leaves."""
+    history = generate(Workload(rule=rule, transactions=120, keys=12, sessions=5, seed=4))
+    plan = route(load_spec(level))
+    settled = answer(history, plan, strategy="auto")
+    searched = answer(history, plan, strategy="cdcl")
+    assert settled.outcome == searched.outcome
+    if settled.outcome == "valid":
+        assert "rounds" not in settled.statistics
+        assert settled.statistics["variables"] == 0
+        assert searched.statistics["rounds"] > 0
+    for found in (settled, searched):
+        assert verdicts_of_both(history, plan.spec, found.result) == ("accepted", "accepted")
+
+
+def test_a_read_with_two_sources_is_left_to_the_search():
+    """Pruning decides nothing if the order may depend on the source."""
+    history = History.from_transactions(
+        [
+            Transaction([("w", "x", 1), ("w", "y", 1)], session=0),
+            Transaction([("w", "x", 1), ("w", "y", 2)], session=1),
+            Transaction([("r", "x", 1), ("r", "y", 2)], session=2),
+        ]
+    )
+    found = answer(history, route(load_spec("ra")), strategy="auto")
+    assert found.outcome == "valid"
+    assert found.result.source.tolist()[4:] == [1, 1]

@@ -357,3 +357,17 @@ def test_rows_without_a_comment_are_not_those_of_the_statement_in_front():
     )  # fmt: skip
     assert [(each.mark, len(each.changes)) for each in group.statements] == [("i1.1", 2), ("", 1)]
     assert COMMENTS in log.replay.problems.counts
+
+
+def test_nothing_is_kept_of_rows_that_are_deleted():
+    """Nor of the numbers that the server gives a table each time that it opens it."""
+    log = account()
+    for key in range(3, 2_503):
+        opened = table_map("account", "id", "v", number=key)
+        (added,) = log.read(*transaction(key, ("I", opened, rows(INSERT, (key, 1), number=key))))
+        (gone,) = log.read(*transaction(key, ("D", opened, rows(DELETE, (key, 1), number=key))))
+        numbers = [group.statements[0].changes[0].number for group in (added, gone)]
+        assert numbers == [2 * key - 5, 2 * key - 4]
+    assert not any(log.replay._numbers.values())
+    assert len(log.transactions._bound) <= 1_000
+    assert log.audit(account=[(1, 10), (2, None)]) == {}

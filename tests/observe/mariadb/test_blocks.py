@@ -165,8 +165,8 @@ def reads(text, lists, answer=(), **more):
     reader = StatementReads(tables, unseen, 1000)
     shown = []
     for operation in reader.of_select(event, transaction):
-        for _, number in operation.kept:
-            assert reader.blocks.is_kept("room", number)
+        for version in operation.kept:
+            assert reader.blocks.is_kept(*version)
         sign = "may " * operation.perhaps + "kept " * bool(operation.kept)
         text = operation.text.replace('"xmin" 0', "").replace('"', "").replace(":table ", "")
         shown.append(f"{sign}{' '.join(text.split())}")
@@ -205,11 +205,70 @@ def test_query_blocks():
     assert shown == [
         f"may [:rp {{room :where [:= :hotel 3]}} {{{ROOM_1}}}]",
         f"[:rp {{booking :where [:= :day 5]}} {{{BOOKING_7}}}]",
+        f"may kept [:rp {{room :where [:and [:and :true [:= :hotel 3]] [:or [:= :id 1]]]}} "
+        f"{{{ROOM_1}}}]",
     ]
     shown, _ = reads("SELECT EXISTS(SELECT * FROM room WHERE id = 9)", "0;", [()])
     assert shown == ["[:rp {room :where [:= :id 9]} {}]"]
     shown, _ = reads("SELECT EXISTS(SELECT * FROM room WHERE id = 1)", "1;1,3", [()])
     assert shown == [f"[:r {ROOM_1}]"]
+
+
+IN_CONDITION = "[:and [:and :true [:= :day 5]] [:or [:= :room 1]]]"
+
+
+@pytest.mark.parametrize(
+    ("text", "lists", "expected"),
+    [
+        ("SELECT id FROM booking WHERE day = 5 AND room IN (SELECT id FROM room WHERE hotel = 3)",
+         "0;|1;1,3", f"may kept [:rp {{booking :where {IN_CONDITION}}} {{}}]"),
+        ("SELECT id FROM booking b WHERE b.day = 5 AND EXISTS "
+         "(SELECT 1 FROM room r WHERE r.id = b.room AND r.hotel = 3)",
+         "1;7,1,5|1;1,3", f"may kept [:rp {{booking :where {IN_CONDITION}}} {{{BOOKING_7}}}]"),
+        ("SELECT id FROM room r WHERE hotel = 3 AND NOT EXISTS "
+         "(SELECT 1 FROM booking WHERE day = 5 AND room = r.id)",
+         "1;1,3|0;", f"may kept [:rp {{booking :where {IN_CONDITION}}} {{}}]"),
+        ("SELECT id FROM room WHERE hotel = 3 AND id NOT IN "
+         "(SELECT DISTINCT room FROM booking WHERE day = 5)",
+         "1;1,3|0;", f"may kept [:rp {{booking :where {IN_CONDITION}}} {{}}]"),
+        ("SELECT id FROM room r WHERE hotel = 3 AND NOT EXISTS "
+         "(SELECT 1 FROM booking b WHERE b.day = 5 AND b.room = r.id LIMIT 1)",
+         "1;1,3|0;", f"may kept [:rp {{booking :where {IN_CONDITION}}} {{}}]"),
+        # A booking excludes the room; which one is not certain:
+        ("SELECT id FROM room WHERE hotel = 3 AND id NOT IN "
+         "(SELECT room FROM booking WHERE day = 5)", "1;1,3|1;7,1,5", None),
+        ("SELECT id FROM room WHERE hotel = 3 AND EXISTS (SELECT COUNT(*) FROM booking "
+         "WHERE room = room.id)", "1;1,3|1;7,1,5", None),
+        ("SELECT id FROM room WHERE hotel = 3 OR id IN (SELECT room FROM booking)",
+         "1;1,3|1;7,1,5", None),
+        ("SELECT id FROM room WHERE hotel + 1 = 4 AND id IN (SELECT room FROM booking)",
+         "1;1,3|1;7,1,5", None),
+        ("SELECT id FROM room WHERE id IN (SELECT MAX(room) FROM booking)", "1;1,3|1;7,1,5", None),
+        ("SELECT id FROM room WHERE id IN (SELECT room FROM booking LIMIT 1)", "1;1,3|1;7,1,5",
+         None),
+        ("SELECT id FROM room WHERE id IN (SELECT room FROM booking) LIMIT 1", "1;1,3|1;7,1,5",
+         None),
+    ],
+)  # fmt: skip
+def test_in_and_exists(text, lists, expected):
+    """A row that was never replaced makes certain what the other table has, or has not."""
+    made = [operation for operation in reads(text, lists, [()])[0] if "kept" in operation]
+    assert made == ([] if expected is None else [expected])
+
+
+def test_exists_reads_only_rows_that_are_compared():
+    """Bookings of other rooms do not matter."""
+    text = (
+        "SELECT id FROM room r WHERE hotel = 3 AND NOT EXISTS "
+        "(SELECT 1 FROM booking WHERE day = 5 AND room = r.id)"
+    )
+    shown, unseen = reads(text, "1;1,3|1;7,1,5", [()])
+    assert unseen == []
+    assert shown == [
+        f"may [:rp {{room :where [:= :hotel 3]}} {{{ROOM_1}}}]",
+        f"may [:rp {{booking :where {IN_CONDITION}}} {{{BOOKING_7}}}]",
+    ]
+    assert reads(text, "0;|1;7,1,5", [()])[0] == ["may [:rp {room :where [:= :hotel 3]} {}]"]
 
 
 def test_limits_of_statements_with_blocks():

@@ -1,12 +1,17 @@
 """A condition is evaluated only where it is certain how MariaDB compares."""
 
+from types import SimpleNamespace
+
 import pytest
 from msgspec import Struct
 
+from isolang.observe.log.tables import LoggedColumn, LoggedTable
 from isolang.observe.mariadb.compared import ComparedColumn, moment_of, with_truths
 from isolang.observe.mariadb.lexer import tokens
+from isolang.observe.mariadb.merge import Merger
 from isolang.observe.sql.predicates import CannotEvaluateError, Parameters, parse_condition
 from isolang.observe.sql.values import UnknownValueError
+from isolang.observe.unseen import Unseen
 
 
 class Column(Struct):
@@ -107,3 +112,21 @@ def test_moments_of_another_form(text):
     """A date that does not exist is no moment."""
     with pytest.raises(UnknownValueError):
         moment_of(text)
+
+
+def test_a_condition_counts_if_its_column_has_a_text_beyond_ascii_later():
+    """The history would take é and e for different texts, which the server takes for equal."""
+    unseen = Unseen()
+    merger = Merger(SimpleNamespace(unseen=unseen), 100)
+    name = LoggedColumn(name="name", type="varchar", collation="utf8mb4_general_ci")
+    columns = {"id": LoggedColumn(name="id", type="int"), "name": name}
+    table = LoggedTable(schema="s", name="t", columns=columns, key=["id"])
+    named = merger.tables.of(table)
+    named.start((1,), {"id": 1, "name": "a"})
+    merger.note_odd_columns()
+    assert named.compared["name"].constant("e", 0) == "e"
+    merger.note_odd_columns()
+    assert dict(unseen) == {}
+    named.start((2,), {"id": 2, "name": "é"})
+    merger.note_odd_columns()
+    assert dict(unseen.settled()) == {"conditions": 1}

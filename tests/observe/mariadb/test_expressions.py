@@ -3,7 +3,7 @@
 import pytest
 
 from isolang.observe.log.tables import LoggedColumn
-from isolang.observe.mariadb.evaluation import UnknownRowError, _constant
+from isolang.observe.mariadb.evaluation import UnknownRowError, constant_sql
 from isolang.observe.mariadb.expressions import server_condition
 from isolang.observe.mariadb.lexer import tokens
 from isolang.observe.mariadb.plan import plan_of
@@ -86,14 +86,14 @@ def test_parameters_and_settings_of_conditions():
     assert condition("name LIKE 'é'", charset="") is None
 
 
-def test_rows_as_constants():
+def test_rows_asconstant_sqls():
     """A value has the type, character set and collation of its column."""
-    assert _constant(COLUMNS["id"], -5) == "CAST(-5 AS SIGNED)"
-    assert _constant(COLUMNS["n"], None) == "CAST(NULL AS UNSIGNED)"
-    assert _constant(COLUMNS["price"], -5) == "CAST(-0.05 AS DECIMAL(38,2))"
-    assert _constant(COLUMNS["day"], 86_400_000_000) == "CAST('1970-01-02 00:00:00' AS DATE)"
-    assert _constant(COLUMNS["name"], "é") == (
+    assert constant_sql(COLUMNS["id"], -5) == "CAST(-5 AS SIGNED)"
+    assert constant_sql(COLUMNS["n"], None) == "CAST(NULL AS UNSIGNED)"
+    assert constant_sql(COLUMNS["price"], -5) == "CAST(-0.05 AS DECIMAL(38,2))"
+    assert constant_sql(COLUMNS["day"], 86_400_000_000) == "CAST('1970-01-02 00:00:00' AS DATE)"
+    assert constant_sql(COLUMNS["name"], "é") == (
         "CONVERT(_utf8mb4 0xc3a9 USING utf8mb4) COLLATE utf8mb4_general_ci"
     )
     with pytest.raises(UnknownRowError):
-        _constant(COLUMNS["day"], "0000-00-00")
+        constant_sql(COLUMNS["day"], "0000-00-00")

@@ -12,6 +12,7 @@ from isolang.observe.log.stream import position
 from isolang.observe.log.tables import LoggedColumn, LoggedTable
 from isolang.observe.log.transactions import Group, LoggedStatement
 from isolang.observe.mariadb import waiting
+from isolang.observe.mariadb.contents import NamedTable
 from isolang.observe.mariadb.lines import GrowingHistory, write_end
 from isolang.observe.mariadb.merge import Merger
 from isolang.observe.mariadb.plan import SentPlan, SourceTable
@@ -19,7 +20,7 @@ from isolang.observe.mariadb.recording import FollowedTransaction, RecordedState
 from isolang.observe.mariadb.session import FollowedSession
 from isolang.observe.mariadb.statements import Statement
 from isolang.observe.mariadb.waiting import LogMark, WaitingTransactions
-from isolang.observe.unseen import IN_NO_LOG, NO_END
+from isolang.observe.unseen import HARMFUL_KINDS, IN_NO_LOG, NO_END
 
 COLUMNS = {name: LoggedColumn(name=name, type="int") for name in ("id", "v")}
 TABLE = LoggedTable(schema="s", name="t", columns=COLUMNS, key=["id"])
@@ -352,3 +353,52 @@ def test_statements_of_one_text_wait_since_it_was_sent():
     assert min(each.waits_since for each in recording.open.values()) > sent
     session.lose()
     assert not recording.open
+
+
+def forgets_at_once(patch):
+    """Forget all versions but the last one, although somebody may read them."""
+    write = NamedTable.write
+
+    def forgetting(self, key, row, writer, number):
+        written = write(self, key, row, writer, number)
+        self.settle(key, number)
+        return written
+
+    patch.setattr(NamedTable, "write", forgetting)
+
+
+FAULTS = {
+    "nothing": lambda patch: None,
+    "a transaction is known too early": lambda patch: patch.setattr(
+        WaitingTransactions, "_is_known", lambda *_: True
+    ),
+    "a version is forgotten too early": forgets_at_once,
+    "a comment is lost": lambda patch: patch.setattr(waiting._Owners, "owner_of", lambda *_: None),
+    "a transaction of the log is lost": lambda patch: patch.setattr(
+        WaitingTransactions, "_apply", lambda *_: True
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_of_our_own_convict_nobody(course, monkeypatch, fault):
+    """A defect of the merge leaves out facts, and says so; it makes up none."""
+    FAULTS[fault](monkeypatch)
+    for number in range(3):
+        writer, reader = course.begin("INSERT", "insert"), course.read(number)
+        writer.events[0].statement.tables = [TABLE]
+        late = course.read(number)
+        group = course.write(writer)
+        course.end(writer)
+        course.end(late)
+        course.go_on(mark=False)
+        course.go_on(group, mark=False)
+        course.go_on()
+        course.end(reader)
+        course.go_on()
+        course.go_on()
+    course.finish()
+    outcome = isolang.check(isolang.load_history(course.path), "sser").outcome
+    assert outcome == ("valid" if fault == "nothing" else "unknown")
+    accepting = isolang.load_history(course.path, allow_unseen=HARMFUL_KINDS)
+    assert isolang.check(accepting, "sser").outcome != "invalid"

@@ -157,6 +157,29 @@ def test_calls(where, isolation):
 
 
 @pytest.mark.server
+def test_a_transaction_that_goes_on_while_the_log_is_read(where, isolation):
+    """What it writes then belongs to none of the statements that were recorded before."""
+    pymysql = pytest.importorskip("pymysql")
+    watch = isolation.watch_pymysql(**where)
+    observer = watch.proxy._observer
+    call, raise_all = observer.call, "UPDATE account SET balance = balance + 1"
+    with closing(pymysql.connect(**where)) as connection:
+        asked(connection, raise_all)
+
+        def call_and_go_on(function):
+            copied = call(function)
+            asked(connection, raise_all)
+            connection.commit()
+            return copied
+
+        observer.call = call_and_go_on
+        isolation.assert_level("pl-2", allow_unseen=True)
+        observer.call = call
+        isolation.assert_level("ser")
+        assert watch.unseen == {}
+
+
+@pytest.mark.server
 def test_what_is_refused(where, isolation):
     """A second watch of a server; and a verdict on conditions that nobody can evaluate."""
     pymysql = pytest.importorskip("pymysql")
