@@ -121,7 +121,7 @@ class _BlockReader:
         self.rests: dict[tuple[str, str], tuple[NamedTable, tuple[Any, ...]]] = {}
         self._keys: dict[str, tuple[Any, ...]] = {}  # of the rows, by their numbers
         named = [
-            [reads.tables.read_from(found.table, event) for found in block.tables]
+            [reads.tables.read_from(each.table, event) for each in block.tables]
             for block in plan.blocks
         ]
         self._is_certain = all(table is not None for tables in named for table in tables)
@@ -170,20 +170,20 @@ class _BlockReader:
             facts = self._cover_facts(block, tables, rows, none, is_whole=False)
             return [] if facts is None else facts
         assert block.condition is not None
-        (table,), (found,) = tables, rows
-        versions = self._versions(table, found)
+        (table,), (of_table,) = tables, rows
+        versions = self._versions(table, of_table)
         if versions is None:
             return []
         fixes = any(key <= block.condition.equal.keys() for key in table.table.unique)
-        perhaps = in_part or self._is_cut_off(block, len(found), fixes=fixes)
+        perhaps = in_part or self._is_cut_off(block, len(of_table), fixes=fixes)
         predicate: Predicate = ""
         with suppress(CannotEvaluateError):
             predicate = block.condition.predicate(
                 table.compared, self._statement.part, self._statement.parameters
             )
-        if not predicate and not (fixes and found):
+        if not predicate and not (fixes and of_table):
             self._reads.note(LIMITED if perhaps else CONDITIONS, self._statement)
-        if not predicate or (fixes and found):
+        if not predicate or (fixes and of_table):
             return self._row_reads(table, versions, perhaps=perhaps)
         return [self._predicate_read(table, predicate, versions, perhaps=perhaps)]
 

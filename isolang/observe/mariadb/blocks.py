@@ -329,14 +329,14 @@ class _ListWriter:
 
     def list_sql(self, block: QueryBlock, number: int) -> str:
         """Return the expression for the list of a table's rows, with their number in front."""
-        found = block.tables[number]
-        image = f"{found.table.image_sql(found.alias)} AS isolang_i"
+        of_block = block.tables[number]
+        image = f"{of_block.table.image_sql(of_block.alias)} AS isolang_i"
         if block.cover is not None:
             rows = self._cover_sql(block, block.cover, number, image)
         else:
-            begin, end = found.source.where
+            begin, end = of_block.source.where
             where = f" WHERE {self._written(begin, end)}" if begin < end else ""
-            rows = f"SELECT {image} FROM {found.sql}{where} LIMIT {self._longest + 1}"
+            rows = f"SELECT {image} FROM {of_block.sql}{where} LIMIT {self._longest + 1}"
         return (
             "(SELECT CONCAT(COUNT(*),';',IFNULL(GROUP_CONCAT(isolang_i SEPARATOR ';'),'')) "
             f"FROM ({rows}) AS isolang_t)"
@@ -345,17 +345,17 @@ class _ListWriter:
     def _cover_sql(self, block: QueryBlock, cover: Cover, number: int, columns: str) -> str:
         """Return the query for columns of the rows that a cover reads of a table."""
         read: CoveredTable = next(read for read in cover.reads if read.number == number)
-        found = block.tables[number]
+        of_block = block.tables[number]
         conditions = [f"({self._written(*each)})" for each in read.parts]
         if read.other >= 0:
             of = f"{block.tables[read.other].alias}.{_quoted(read.of)} AS isolang_v"
             values = self._cover_sql(block, cover, read.other, of)
             conditions.append(
-                f"{found.alias}.{_quoted(read.column)} IN (SELECT isolang_v FROM ({values}) AS "
+                f"{of_block.alias}.{_quoted(read.column)} IN (SELECT isolang_v FROM ({values}) AS "
                 "isolang_w)"
             )
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return f"SELECT {columns} FROM {found.sql}{where} LIMIT {self._longest + 1}"
+        return f"SELECT {columns} FROM {of_block.sql}{where} LIMIT {self._longest + 1}"
 
     def _written(self, begin: int, end: int) -> str:
         """Return a part of the statement, and note its parameters."""

@@ -91,9 +91,9 @@ def semi_joins(part: Sequence[Token], blocks: Mapping[int, BlockSource]) -> Iter
         ]  # fmt: skip
         if rest is None or len(inner) != 1:
             continue
-        found = _read(reader, at, block, blocks[inner[0]])
-        if found is not None:
-            (own, other), is_negated, condition = found
+        compared = _read(reader, at, block, blocks[inner[0]])
+        if compared is not None:
+            (own, other), is_negated, condition = compared
             yield SemiJoin(number, inner[0], (own, other), is_negated, rest, condition)
 
 

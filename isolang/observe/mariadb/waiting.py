@@ -20,8 +20,10 @@ transaction whose operations are not known. Each writer begins in front of the e
 from __future__ import annotations
 
 import re
+from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Final
 
 from msgspec import Struct
@@ -114,7 +116,8 @@ class WaitingTransactions:
         self._groups: deque[tuple[int, Group]] = deque()
         self._ended: list[FollowedTransaction] = []
         self._written: dict[int, tuple[FollowedTransaction, list[AppliedGroup]]] = {}
-        self._unobserved: deque[tuple[LogPosition, MergedTransaction]] = deque()
+        # In the order of the log.
+        self._unobserved: list[tuple[LogPosition, MergedTransaction]] = []
         self._marks: deque[LogMark] = deque()
         self._passed: deque[LogMark] = deque()
         self._replaced: deque[tuple[LogPosition, NamedTable, Key, int]] = deque()
@@ -184,10 +187,9 @@ class WaitingTransactions:
         """
         pending = {id(each) for each in (*self._recording.open.values(), *self._ended)}
         for identity in self._written.keys() - pending:
-            transaction, groups = self._written.pop(identity)
-            for applied in groups:
+            for applied in self._written.pop(identity)[1]:
                 merged = MergedTransaction(applied.operations())
-                self._add_unobserved(merged, (transaction.begin, transaction.began))
+                insort(self._unobserved, (applied.group.position, merged), key=itemgetter(0))
 
     def _apply(self, taken: int, group: Group) -> bool:
         """Apply the log's next transaction; return whether that was possible."""
@@ -218,13 +220,16 @@ class WaitingTransactions:
             if self._groups and mark.position >= self._groups[0][1].position:
                 break
             self._marks.popleft()
-            while self._unobserved and self._unobserved[0][0] <= mark.position:
-                merged = self._unobserved.popleft()[1]
+            number = bisect_right(self._unobserved, mark.position, key=itemgetter(0))
+            for _, merged in self._unobserved[:number]:
                 self._add_unobserved(merged, self._mark.before, mark.after)
+            del self._unobserved[:number]
             self._passed.append(mark)
             self._mark = mark
-        while self._unobserved and self._is_over:
-            self._add_unobserved(self._unobserved.popleft()[1], self._mark.before)
+        if self._is_over:
+            for _, merged in self._unobserved:
+                self._add_unobserved(merged, self._mark.before)
+            self._unobserved.clear()
 
     def _add_unobserved(
         self,
