@@ -68,6 +68,7 @@ DIRECT = {
 
 # The sections of _native.pyi, and the layer that each one belongs to.
 SECTIONS = {
+    "arrays": "arrays",
     "faults": "limits",
     "arrays": "arrays",
     "history": "history",
