@@ -107,7 +107,13 @@ PEERS = (
 
 def peers_table(rows: list[Row]) -> str:
     """Return the table of isocheck beside other checkers, measured by ``peers/compare.py``."""
-    head = ("the other checker, and its task", "isocheck", "the other", "isocheck is")
+    head = (
+        "the other checker, and its task",
+        "isocheck",
+        "the other",
+        "isocheck was",
+        "since then",
+    )
     return table(head, map(_beside, rows))
 
 
@@ -115,7 +121,8 @@ def _beside(row: Row) -> tuple[str, ...]:
     mine, other = row["isocheck"], row["peer"]
     ratio = other["cpu"] / mine["cpu"]
     verdict = f"{ratio:.1f} × as fast" if ratio >= 1 else f"behind: {1 / ratio:.1f} × the time"
-    return row["task"], _cost(mine), _cost(other), verdict
+    since = f"isocheck takes {row['since']:.2f} of its time" if "since" in row else ""
+    return row["task"], _cost(mine), _cost(other), verdict, since
 
 
 def _cost(side: Row) -> str:

@@ -111,11 +111,11 @@ def test_other_programs_run_in_turn_with_isocheck(tmp_path, capsys, monkeypatch)
 def test_the_table_of_other_checkers():
     rows = [
         {"task": "t", "isocheck": {"cpu": 2.0, "megabytes": 10.4}, "peer": {"cpu": 1.0}},
-        {"task": "u", "isocheck": {"cpu": 1.0}, "peer": {"cpu": 2.5}},
+        {"task": "u", "isocheck": {"cpu": 1.0}, "peer": {"cpu": 2.5}, "since": 0.7},
     ]
     assert report.peers_table(rows).splitlines()[2:] == [
-        "| t | 2.00 s, 10 MB | 1.00 s | behind: 2.0 × the time |",
-        "| u | 1.00 s | 2.50 s | 2.5 × as fast |",
+        "| t | 2.00 s, 10 MB | 1.00 s | behind: 2.0 × the time |  |",
+        "| u | 1.00 s | 2.50 s | 2.5 × as fast | isocheck takes 0.70 of its time |",
     ]
 
 

@@ -70,7 +70,6 @@ DIRECT = {
 SECTIONS = {
     "arrays": "arrays",
     "faults": "limits",
-    "arrays": "arrays",
     "history": "history",
     "readers": "history",
     "writers": "history",
