@@ -69,7 +69,7 @@ nb::object as_numpy(nb::handle self) { return nb::module_::import_("numpy").attr
 
 nb::object memory_of(nb::handle self) { return nb::steal(PyMemoryView_FromObject(self.ptr())); }
 
-nb::object item(nb::handle self, nb::handle key) {
+nb::object element(nb::handle self, nb::handle key) {
   const auto& numbers = nb::cast<const NumberArray&>(self);
   if (PySlice_Check(key.ptr())) {
     const auto [start, stop, step, size] = nb::borrow<nb::slice>(key).compute(static_cast<std::size_t>(numbers.size()));
@@ -108,7 +108,7 @@ void register_number_array(nb::module_& m) {
   auto c = nb::class_<NumberArray>(m, "NumberArray", nb::type_slots(kSlots),
                                "NumberArray of the core: a buffer, and a numpy array when used as one.");
   c.def("__len__", &NumberArray::size);
-  c.def("__getitem__", &item);
+  c.def("__getitem__", &element);
   c.def("__iter__", [](nb::handle self) -> nb::object {
     if (!nb::cast<const NumberArray&>(self).is_flat()) return nb::iter(as_numpy(self));
     return nb::iter(memory_of(self));

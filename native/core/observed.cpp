@@ -8,7 +8,7 @@
 namespace isolang {
 namespace {
 
-constexpr std::int32_t kNobody = -1, kSeveral = -2;  // no session has these numbers
+constexpr std::int32_t kNoSession = -1, kSeveralSessions = -2;  // no session has these numbers
 
 void require_numbers_of(const History& history, const StatedReads& stated) {
   const std::int32_t t0 = history.transactions();
@@ -28,11 +28,11 @@ bool observes_other_sessions(const History& history, const StatedReads& stated) 
   const std::int32_t t0 = history.transactions();
   const auto session_of = [&](std::int32_t t) { return history.txn_session[static_cast<std::size_t>(t)]; };
   // The session of each key's writers. A read of the initial state missed all writes to its key.
-  std::vector<std::int32_t> writing(history.key_atom.size(), kNobody);
+  std::vector<std::int32_t> writing(history.key_atom.size(), kNoSession);
   for (std::size_t key = 0; key < writing.size(); ++key) {
     for (auto i = stated.order_start[key]; i < stated.order_start[key + 1]; ++i) {
       const std::int32_t session = session_of(stated.order_txn[static_cast<std::size_t>(i)]);
-      writing[key] = writing[key] == kNobody || writing[key] == session ? session : kSeveral;
+      writing[key] = writing[key] == kNoSession || writing[key] == session ? session : kSeveralSessions;
     }
   }
   for (std::int32_t t = 0; t < t0; ++t) {
@@ -43,7 +43,7 @@ bool observes_other_sessions(const History& history, const StatedReads& stated) 
       if (source >= 0 && source < t0 && session_of(source) != session) return true;
       if (source != t0) continue;
       const std::int32_t other = writing[static_cast<std::size_t>(history.op_key[op])];
-      if (other != kNobody && other != session) return true;
+      if (other != kNoSession && other != session) return true;
     }
   }
   return false;
