@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from support.paths import ROOT
 
 from isolang.cli.plot import time_against_size
 from isolang.cli.solvers import _middle, _share
@@ -27,15 +28,16 @@ def row(cpu=None, **more):
         ("compute", 0.1, Limit(), False),
     ],
 )
-def test_a_child_is_limited_by_its_own_processor_time(work, seconds, limit, late):
+def test_a_child_is_limited_by_its_own_processor_time(work, seconds, limit, late, monkeypatch):
     """While it waits, only the limit on the clock counts."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
     messages = []
 
     def receive(kind, content):
         messages.append(content)
         return limit if kind == "phase" else None
 
-    ended = Children().run(f"tests.support.working:{work}", seconds, receive)
+    ended = Children().run(f"support.working:{work}", seconds, receive)
     assert ended.timed_out == late
     assert ("done" in messages) != late
 

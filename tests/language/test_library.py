@@ -243,7 +243,7 @@ def test_a_level_without_a_header_is_an_error(tmp_path: Path, monkeypatch, folde
     """It is no silent fragment: fragments have a folder of their own."""
     (tmp_path / "mine.iso").write_text("acyclic so | wr as mine\n")
     monkeypatch.setattr(library, folder, tmp_path)
-    for cached in (library._files, library.list_library, library.list_profiles, library.list_mixed):
+    for cached in (library._files, library.list_library, library._profiles_and_mixed):
         function = cached.__wrapped__
         monkeypatch.setattr(library, cached.__name__, function)
     with pytest.raises(SpecError, match=r"mine\.iso: this level of the library has no header") as e:

@@ -149,7 +149,7 @@ def test_calls(where, isolation):
     assert "bank.Account" in history.describe_op(0)
     labels = {label for n in range(4) for label in history.labels_of(n)}
     assert labels == {"deposit(5)"}
-    assert {*isolation.proxies[0].clients.values()} == {1, 2}
+    assert len({*isolation.proxies[0].clients.values()}) == 2
     with suppress(isolang.IsolationError):  # it lost an update if both had read before
         isolation.assert_level("ser", unit="request")
     with pytest.raises(IsolangError, match="only levels of PostgreSQL"):
