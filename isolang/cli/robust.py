@@ -446,17 +446,23 @@ def _level_of(history: History) -> str:
     """Return the lowest level that the transactions of a run requested; ``si`` if none did.
 
     Raises:
-        Mistake: the run is of MariaDB, whose levels it does not tell apart.
+        Mistake: the run is of MariaDB, and its levels do not tell at which of InnoDB's it was.
     """
-    requested = {history.level_of(txn) for txn in range(history.t0)}
+    requested = {level for txn in range(history.t0) if (level := history.level_of(txn))}
     at_rc = not requested.isdisjoint(("pl-2", "rc"))
     if history.database().get("name") != "MariaDB":
         return "mvrc" if at_rc else "si"
+    hint = "hint: --at innodb-read-committed or innodb-repeatable-read"
     if at_rc:
         raise Mistake(
             f"{history.name}: the run is of MariaDB, and does not say whether it was at READ "
-            "COMMITTED or REPEATABLE READ; hint: --at innodb-read-committed or "
-            "innodb-repeatable-read"
+            f"COMMITTED or REPEATABLE READ; {hint}"
+        )
+    if not requested or not requested <= {"si", "ser"}:
+        got = ", ".join(sorted(requested)) or "none"
+        raise Mistake(
+            f"{history.name}: the levels that the run of MariaDB requested are not decided by "
+            f"default (got {got}, expected si or ser); {hint}"
         )
     return "innodb-snapshot" if "si" in requested else "innodb-serializable"
 
