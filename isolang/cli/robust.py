@@ -47,14 +47,7 @@ _SHORT: Final[Mapping[LevelName, str]] = {
     "innodb-snapshot": "SI",
     "innodb-serializable": "SER",
 }
-_LEVELS: Final[Sequence[LevelName]] = (
-    "mvrc",
-    "si",
-    "innodb-read-committed",
-    "innodb-repeatable-read",
-    "innodb-snapshot",
-    "innodb-serializable",
-)
+_LEVELS: Final = tuple(name for name in _SHORT if name != "ssi")  # there, nothing is left to decide
 
 
 class RobustTransaction(Struct, frozen=True, kw_only=True):
