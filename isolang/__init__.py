@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from isolang.errors import (
         HistoryError,
         IsolangError,
+        ModelError,
         SpecError,
         UnsupportedError,
         WorkerError,
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     from isolang.foresee.predicted import Prediction, Predictions
     from isolang.history import UNKNOWN, History, Keyword, Transaction, save_history
     from isolang.many import Checked, check_many
+    from isolang.models.linearize import linearize
+    from isolang.models.model import Model
+    from isolang.models.operation import Operation
+    from isolang.models.read import load_operations
     from isolang.run.record.recorder import Recorder
     from isolang.testing.assertion import IsolationError, UndecidedError, assert_level
     from isolang.verdict import Invalid, Unknown, Valid, Verdict
@@ -53,6 +58,9 @@ __all__ = [
     "IsolangError",
     "IsolationError",
     "Keyword",
+    "Model",
+    "ModelError",
+    "Operation",
     "Prediction",
     "Predictions",
     "Recorder",
@@ -67,7 +75,9 @@ __all__ = [
     "assert_level",
     "check",
     "check_many",
+    "linearize",
     "load_history",
+    "load_operations",
     "load_spec",
     "predict",
     "save_history",
@@ -84,6 +94,7 @@ _HOME = {
     "Predictions": "isolang.foresee.predicted",
     "HistoryError": "isolang.errors",
     "IsolangError": "isolang.errors",
+    "ModelError": "isolang.errors",
     "SpecError": "isolang.errors",
     "UnsupportedError": "isolang.errors",
     "WorkerError": "isolang.errors",
@@ -93,6 +104,10 @@ _HOME = {
     "Recorder": "isolang.run.record.recorder",
     "Transaction": "isolang.history",
     "save_history": "isolang.history",
+    "linearize": "isolang.models.linearize",
+    "Model": "isolang.models.model",
+    "Operation": "isolang.models.operation",
+    "load_operations": "isolang.models.read",
     "IsolationError": "isolang.testing.assertion",
     "UndecidedError": "isolang.testing.assertion",
     "assert_level": "isolang.testing.assertion",
