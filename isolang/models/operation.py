@@ -30,7 +30,8 @@ class Call(Struct, frozen=True):
 
     def __str__(self) -> str:
         argument = "" if self.input is None else f" {show(self.input)}"
-        if self.output is UNKNOWN:
+        says_nothing = self.output is None or same(self.output, self.input)
+        if self.output is UNKNOWN or (says_nothing and self.input is not None):
             return f"{self.f}{argument}"
         return f"{self.f}{argument} → {show(self.output)}"
 
@@ -59,7 +60,7 @@ class Operation(Call, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         where = [f"line {self.line}"] if self.line else []
-        where += [] if self.process is None else [f"process {show(self.process)}"]
+        where += [] if self.process is None else [f"process {self.process}"]
         call = Call.__str__(self)
         return f"{call} ({', '.join(where)})" if where else call
 

@@ -5,7 +5,8 @@ time order and the memory of visited configurations of G. Lowe (Concurrency Comp
 which Porcupine uses too. Operations return in a fixed order. *Level* i of the search orders
 operations until the i-th operation to return is among them. A configuration at a level consists of
 the other operations that were ordered early, and of the state. If a configuration led nowhere, no
-equal configuration is tried again.
+equal configuration is tried again. From each configuration, the search first goes to the next level
+if it can, and then orders one more operation early, those first that return first.
 
 Three rules leave out configurations. Each is sound because of an exchange argument:
 
@@ -20,7 +21,6 @@ Three rules leave out configurations. Each is sound because of an exchange argum
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -170,6 +170,7 @@ class Search:
                     others.append((slot_of[i], call_of[i], i, first))
                 else:
                     entry = (slot_of[i], call_of[i], i, first)
+            others.sort(key=lambda other: operations[other[2]].end)
             self._levels.append(
                 _Level(
                     last=entry, others=others, observers=observers, pending=pending, visited={}
@@ -249,13 +250,13 @@ class Search:
             return Found(order=())
         deepest, frontier = 0, list[_Configuration]()
         first = self._enter(0, 0, 0, self._state(self.model.initial), None)
-        stack = [(0, deque([first] if first else []))]
+        stack = [(0, [first] if first else [])]
         while stack:
-            number, queue = stack[-1]
-            if not queue:
+            number, todo = stack[-1]
+            if not todo:
                 stack.pop()
                 continue
-            mask, pending, state, path, went_deeper = configuration = queue.popleft()
+            mask, pending, state, path, went_deeper = configuration = todo.pop()
             level = levels[number]
             if not went_deeper:
                 self._count()
@@ -274,14 +275,15 @@ class Search:
                         return self._found((operation, path))
                     entered = self._enter(deeper, left, pending, later, (operation, path))
                     if entered:
-                        deeper_ones.append((deeper, deque([entered])))
+                        deeper_ones.append((deeper, [entered]))
                     if self._observes[call]:
                         break
                 else:
                     # Whether a call that observes is the last one or not, it comes when it can.
-                    queue.appendleft((mask, pending, state, path, True))
+                    todo.append((mask, pending, state, path, True))
                 stack += deeper_ones
                 continue
+            fresh = []
             for slot, call, operation, before in level.others:
                 if mask & slot or before & ~mask:
                     continue
@@ -289,7 +291,7 @@ class Search:
                 for later in self._next(state, call) if after is None else after:
                     entered = self._enter(number, mask | slot, pending, later, (operation, path))
                     if entered:
-                        queue.append(entered)
+                        fresh.append(entered)
             for bit, call, operation, before in level.pending:
                 if pending & bit or before & ~pending:
                     continue
@@ -297,7 +299,8 @@ class Search:
                 for later in self._next(state, call) if after is None else after:
                     entered = self._enter(number, mask, pending | bit, later, (operation, path))
                     if entered:
-                        queue.append(entered)
+                        fresh.append(entered)
+            todo += reversed(fresh)
         return Found(
             order=None,
             stuck=self._returning[deepest],
