@@ -1,6 +1,6 @@
 """A model of one's own: a store of strings with get, put and append, as in Porcupine's tests.
 
-    isocheck linearize --model examples/store_model.py:STORE examples/store.edn
+isocheck linearize --model examples/store_model.py:STORE examples/store.edn
 """
 
 from collections.abc import Sequence

@@ -49,6 +49,7 @@ DIRECT = {
     "comparison": {"pipeline"},
     "api": {"pipeline"},
     "many": {"api"},
+    "models": {"history", "limits", "options"},
     "output": {"verdict"},
     "report": {"output", "comparison"},
     "programs": {"api", "report"},
@@ -61,8 +62,8 @@ DIRECT = {
     "strategies": {"testing"},
     "watch": {"api"},
     "jobs": {"api", "report"},
-    "cli": {"court", "foresee", "jobs", "programs", "run", "simulator", "watch"},
-    "__init__": {"many", "testing"},
+    "cli": {"court", "foresee", "jobs", "models", "programs", "run", "simulator", "watch"},
+    "__init__": {"many", "models", "testing"},
     "__main__": {"cli"},
 }
 

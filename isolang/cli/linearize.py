@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from isolang.cli.choices import completer_of_names, number
 from isolang.cli.parameters import HistoryPaths, SelectedOptions, accept_only
-from isolang.options import LIMITS, OUTPUT, READING, Options, ReadOptions
+from isolang.options import LIMITS, OUTPUT, READING, FailedCas, Options, ReadOptions
 from isolang.output.records import EXIT_INPUT, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from isolang.output.records import exit_code as code_of_all
 from isolang.output.terminal import escaped, print_data, print_lines, warn
@@ -119,7 +119,7 @@ def linearize(
         bool,
         typer.Option(
             "--independent", rich_help_panel=READING,
-            help="Read each value as a pair of a key and a value: each key is an object of its own.",
+            help="Read each value as a pair: a key, which names an object, and the value itself.",
         ),
     ] = False,
     reading: Annotated[ReadOptions, SelectedOptions("failed_cas")],
@@ -149,7 +149,10 @@ def linearize(
     chosen = load_model(model, initial)
     codes = set()
     for history in histories:
-        report, lines = _judge(history, model, chosen, options, reading, independent, limit)
+        report, lines = _judge(
+            history, model, chosen,
+            options=options, failed_cas=reading.failed_cas, independent=independent, limit=limit,
+        )  # fmt: skip
         if output == "json":
             from isolang.output.records import json_text
 
@@ -171,8 +174,9 @@ def _judge(
     history: str,
     model: str,
     chosen: Model,
+    *,
     options: Options,
-    reading: ReadOptions,
+    failed_cas: FailedCas,
     independent: bool,
     limit: int | None,
 ) -> tuple[LinearizeReport, list[str]]:
@@ -185,7 +189,7 @@ def _judge(
     try:
         with deadline.during("read"):
             log = read_log(
-                history, independent=independent, failed_cas=reading.failed_cas,
+                history, independent=independent, failed_cas=failed_cas,
                 timeout=options.timeout,
             )  # fmt: skip
         verdict = decide(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any, Final, TypeAlias
 
 from isolang.errors import HistoryError, ModelError
@@ -76,7 +77,7 @@ def linearize(
         got = type(model).__name__
         raise ModelError(f"linearize: not a model (got {got}, expected an isolang.Model)")
     options = Options(timeout=timeout, memory=memory, certify=certify)
-    history = tuple(check_operation(one, number) for number, one in enumerate(operations, 1))
+    history = _checked(operations)
     deciding = _Deciding(history, model, Deadline(options.timeout), limit)
     cap = default_memory() if options.memory is None else options.memory
     try:
@@ -87,7 +88,18 @@ def linearize(
     except MemoryError as error:
         return deciding.undecided(out_of_memory(error, "solve"))
     except WorkLimitError:
-        return deciding.undecided(f"the limit of {limit:,} configurations was reached")
+        return deciding.undecided(f"the limit of configurations ({limit:,}) was reached")
+
+
+def _checked(operations: Iterable[Operation]) -> tuple[Operation, ...]:
+    """Return the operations; one object that comes twice becomes two operations."""
+    found: dict[int, Operation] = {}
+    for number, one in enumerate(operations, 1):
+        operation = check_operation(one, number)
+        if id(operation) in found:
+            operation = copy(operation)
+        found[id(operation)] = operation
+    return tuple(found.values())
 
 
 _Part: TypeAlias = tuple[Any, tuple[int, ...]]

@@ -62,7 +62,7 @@ class Model(Struct, frozen=True):
     partition: Callable[[Operation], Hashable] = by_key
     name: str = "model"
     accept: Callable[[Call], object] = accept_all
-    observes: Callable[[Call], bool] = lambda call: False  # noqa: E731
+    observes: Callable[[Call], bool] = lambda call: False
 
     def __post_init__(self) -> None:
         for field in ("step", "partition", "accept", "observes"):

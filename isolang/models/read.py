@@ -197,4 +197,3 @@ def _maps_of_lines(data: bytes) -> tuple[bytes, int]:
             % (process, kind, function, value.strip() or b"nil")
         )
     return b"\n".join(maps), others
-

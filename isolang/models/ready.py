@@ -18,7 +18,7 @@ from isolang.models.operation import Call, same
 
 
 def register(initial: Any = None) -> Model:
-    """Return a register: ``read``, ``write v``, and ``cas (old, new)``, which returns a truth value.
+    """Return a register: ``read``, ``write v``, and ``cas (old, new)``, which says if it wrote.
 
     ``get`` and ``put`` are other names of ``read`` and ``write``.
     """
@@ -55,7 +55,7 @@ def stack(initial: Iterable[Any] = ()) -> Model:
 
 
 def set_(initial: Iterable[Any] = ()) -> Model:
-    """Return a set: ``add v``, ``remove v``, ``contains v``, and ``read``, which returns all values.
+    """Return a set: ``add v``, ``remove v``, ``contains v``, and ``read`` of all values.
 
     ``add`` and ``remove`` return nothing, or whether they changed the set: ``True`` or ``False``.
     """

@@ -10,8 +10,8 @@ if it can, and then orders one more operation early, those first that return fir
 
 Three rules leave out configurations. Each is sound because of an exchange argument:
 
-* Of two calls that are equal, the one that began and ended no later comes first. SOUND BECAUSE: if a
-  linearization has them in the other order, it may swap them: both moments lie within both.
+* Of two calls that are equal, the one that began and ended no later comes first. SOUND BECAUSE: if
+  a linearization has them in the other order, it may swap them: both moments lie within both.
 * An operation that never returned need not be ordered. So a configuration is left out if one with
   the same state and the same returning operations, and with fewer of the others, led nowhere.
   SOUND BECAUSE: whatever completes the larger one completes the smaller one.
@@ -172,9 +172,7 @@ class Search:
                     entry = (slot_of[i], call_of[i], i, first)
             others.sort(key=lambda other: operations[other[2]].end)
             self._levels.append(
-                _Level(
-                    last=entry, others=others, observers=observers, pending=pending, visited={}
-                )
+                _Level(last=entry, others=others, observers=observers, pending=pending, visited={})
             )
             self._slot.append(slot_of[last])
             del active[last]
@@ -186,12 +184,12 @@ class Search:
         numbers: dict[Any, int] = {}
         found = []
         for operation in self.operations:
+            equal: Any
             try:
-                same_calls = (operation.f, exact(operation.input), exact(operation.output))
-                hash(same_calls)
-            except TypeError:
-                same_calls = (object(), None, None)
-            number = numbers.setdefault(same_calls, len(numbers))
+                equal = (operation.f, exact(operation.input), exact(operation.output))
+                number = numbers.setdefault(equal, len(numbers))
+            except TypeError:  # an argument that Python cannot hash: equal to no other
+                number = numbers.setdefault(object(), len(numbers))
             if number == len(self._calls):
                 self._calls.append(Call(operation.f, operation.input, operation.output))
             found.append(number)

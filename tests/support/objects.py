@@ -21,9 +21,13 @@ def random_call(random, name):
             )
         case "counter":
             return random.choice(
-                [("read", None, random.randrange(-1, 4)), ("add", random.randrange(-1, 3), None),
-                 ("increment", None, random.choice([None, 1, 2])), ("decrement", None, None)]
-            )  # fmt: skip
+                [
+                    ("read", None, random.randrange(-1, 4)),
+                    ("add", random.randrange(-1, 3), None),
+                    ("increment", None, random.choice([None, 1, 2])),
+                    ("decrement", None, None),
+                ]
+            )
         case "queue" | "unordered-queue":
             return random.choice([("enqueue", value, None), ("dequeue", None, some)])
         case "stack":
@@ -31,9 +35,13 @@ def random_call(random, name):
         case "set":
             read = ("read", None, frozenset(v for v in range(3) if random.random() < 0.5))
             return random.choice(
-                [("add", value, random.choice([None, truth])), ("contains", value, truth), read,
-                 ("remove", value, random.choice([None, truth]))]
-            )  # fmt: skip
+                [
+                    ("add", value, random.choice([None, truth])),
+                    ("contains", value, truth),
+                    read,
+                    ("remove", value, random.choice([None, truth])),
+                ]
+            )
         case "mutex":
             return random.choice([("acquire", None, truth), ("release", None, truth)])
         case "list":
@@ -85,9 +93,14 @@ def random_history(random, size, call, *, keys=1, ties=False):
             output = UNKNOWN
         found.append(
             Operation(
-                f, argument, output, start=start, end=math.inf if pending else end,
-                key=random.randrange(keys) if keys > 1 else None, process=i,
-            )  # fmt: skip
+                f,
+                argument,
+                output,
+                start=start,
+                end=math.inf if pending else end,
+                key=random.randrange(keys) if keys > 1 else None,
+                process=i,
+            )
         )
     return found
 
