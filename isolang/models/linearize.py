@@ -128,9 +128,9 @@ class _Deciding:
         # Few operations first: an object that is wrong may be found before one that is too hard.
         for key, numbers in sorted(parts, key=lambda part: len(part[1])):
             with self.deadline.during("solve"):
-                found = self.search(numbers)
+                decided, found = self.shortened(numbers)
             if found.order is None:
-                return self.invalid(key, numbers, found, certify=certify)
+                return self.invalid(key, decided, found, certify=certify)
             orders.append(tuple(numbers[i] for i in found.order))
         linearization = tuple(self.history[i] for i in merged(orders, self.history))
         if not certify:
@@ -163,6 +163,20 @@ class _Deciding:
             keys.setdefault(name, key)
             parts.setdefault(name, []).append(number)
         return [(keys[name], tuple(numbers)) for name, numbers in parts.items()]
+
+    def shortened(self, numbers: Sequence[int]) -> tuple[Sequence[int], Found]:
+        """Return operations on one object and what was found of them: of all, or of the core."""
+        own = [self.history[i] for i in numbers]
+        shortcut = self.model.shortcut(own)
+        order = shortcut.order
+        if order is not None and not fault_in([own[i] for i in order], own, self.model):
+            return numbers, Found(order=order)
+        if shortcut.core:
+            core = [numbers[i] for i in shortcut.core]
+            found = self.search(core)
+            if found.order is None:
+                return core, found
+        return numbers, self.search(numbers)
 
     def search(self, numbers: Sequence[int]) -> Found:
         left = None if self.limit is None else self.limit - self.configurations

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from isolang.errors import ModelError
 from isolang.history.values import preview
+from isolang.models.distinct import Shortcut
 from isolang.models.operation import Call, Operation
 
 
 def by_key(operation: Operation) -> Any:
     """Return the object that an operation names as its own: the partition of most models."""
     return operation.key
+
+
+def no_shortcut(operations: Sequence[Operation]) -> Shortcut:
+    """Return nothing: the search decides."""
+    return Shortcut()
+
+
+def observes_nothing(call: Call) -> bool:
+    """Return ``False``: a call may change the state."""
+    return False
 
 
 def accept_all(call: Call) -> None:
@@ -43,6 +54,8 @@ class Model(Struct, frozen=True):
             not know the function, or not with this argument.
         observes: returns whether a call never changes the state, whatever the state, as a read.
             The search then has fewer orders to try.
+        shortcut: proposes an order of the operations on an object, or a few operations that have
+            none, for the queues that come with isolang.
 
     A counter that counts up, and returns the count:
 
@@ -62,10 +75,11 @@ class Model(Struct, frozen=True):
     partition: Callable[[Operation], Hashable] = by_key
     name: str = "model"
     accept: Callable[[Call], object] = accept_all
-    observes: Callable[[Call], bool] = lambda call: False
+    observes: Callable[[Call], bool] = observes_nothing
+    shortcut: Callable[[Sequence[Operation]], Shortcut] = no_shortcut
 
     def __post_init__(self) -> None:
-        for field in ("step", "partition", "accept", "observes"):
+        for field in ("step", "partition", "accept", "observes", "shortcut"):
             if not callable(getattr(self, field)):
                 got = type(getattr(self, field)).__name__
                 raise ModelError(f"model {self.name}: {field} (got {got}, expected a function)")

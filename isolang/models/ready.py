@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from isolang.errors import unknown_name_details
 from isolang.history.values import UNKNOWN, encode, preview
-from isolang.models.model import Model
-from isolang.models.operation import Call, same
+from isolang.models.distinct import Shortcut, of_queue, of_unordered
+from isolang.models.model import Model, no_shortcut
+from isolang.models.operation import Call, Operation, same
 
 
 def register(initial: Any = None) -> Model:
@@ -22,7 +23,7 @@ def register(initial: Any = None) -> Model:
 
     ``get`` and ``put`` are other names of ``read`` and ``write``.
     """
-    return _model("register", initial, _register, _REGISTER, {"read", "get"})
+    return _model("register", initial, _register, _REGISTER, reads={"read", "get"})
 
 
 def counter(initial: int = 0) -> Model:
@@ -30,7 +31,7 @@ def counter(initial: int = 0) -> Model:
 
     ``increment`` and ``decrement`` may return the new value.
     """
-    return _model("counter", initial, _counter, _COUNTER, {"read"})
+    return _model("counter", initial, _counter, _COUNTER, reads={"read"})
 
 
 def queue(initial: Iterable[Any] = ()) -> Model:
@@ -38,12 +39,15 @@ def queue(initial: Iterable[Any] = ()) -> Model:
 
     A ``dequeue`` that returns ``None`` found the queue empty.
     """
-    return _model("queue", tuple(initial), _queue, _QUEUE)
+    first = tuple(initial)
+    return _model("queue", first, _queue, _QUEUE, shortcut=no_shortcut if first else of_queue)
 
 
 def unordered_queue(initial: Iterable[Any] = ()) -> Model:
     """Return a queue without order: ``dequeue`` returns any value that is in it, or ``None``."""
-    return _model("unordered-queue", tuple(sorted(initial, key=_order)), _unordered, _UNORDERED)
+    first = tuple(sorted(initial, key=_order))
+    shortcut = no_shortcut if first else of_unordered
+    return _model("unordered-queue", first, _unordered, _UNORDERED, shortcut=shortcut)
 
 
 def stack(initial: Iterable[Any] = ()) -> Model:
@@ -62,7 +66,7 @@ def set_(initial: Iterable[Any] = ()) -> Model:
     first: tuple[Any, ...] = ()
     for value in initial:
         first = _with(first, value)
-    return _model("set", first, _set, _SET, {"contains", "read"})
+    return _model("set", first, _set, _SET, reads={"contains", "read"})
 
 
 def mutex(initial: bool = False) -> Model:
@@ -76,7 +80,7 @@ def mutex(initial: bool = False) -> Model:
 
 def append_list(initial: Iterable[Any] = ()) -> Model:
     """Return a list: ``append v``, and ``read``, which returns all values in their order."""
-    return _model("list", tuple(initial), _list, _LIST, {"read"})
+    return _model("list", tuple(initial), _list, _LIST, reads={"read"})
 
 
 READY: Final[Mapping[str, Callable[..., Model]]] = {
@@ -293,7 +297,9 @@ def _model(
     initial: Any,
     step: Callable[[Any, Call], Sequence[Any]],
     functions: Mapping[str, _Check],
+    *,
     reads: Collection[str] = (),
+    shortcut: Callable[[Sequence[Operation]], Shortcut] = no_shortcut,
 ) -> Model:
     def accept(call: Call) -> None:
         if call.f not in functions:
@@ -304,4 +310,4 @@ def _model(
     def observes(call: Call) -> bool:
         return call.f in reads
 
-    return Model(initial, step, name=name, accept=accept, observes=observes)
+    return Model(initial, step, name=name, accept=accept, observes=observes, shortcut=shortcut)

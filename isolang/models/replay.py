@@ -44,5 +44,7 @@ def fault_in(
         after = [later for state in states for later in model.after(state, call)]
         if not after:
             return f"the model does not allow {operation} there"
-        states[:] = {(type(state), repr(state)): state for state in after}.values()
+        if len(after) > 1:
+            after = [*{(type(state), repr(state)): state for state in after}.values()]
+        states[:] = after
     return ""

@@ -105,10 +105,18 @@ class NotLinearizable(_BaseLinearizability, frozen=True, kw_only=True):
     def lines(self) -> list[str]:
         """Return the report, line by line."""
         of = "" if self.key is None else f" on {show(self.key)}"
+        began = sum(
+            operation.start <= self.stuck.end
+            for operation in self.operations
+            if self.model.partition(operation) == self.key
+        )
+        which = "the first" if began == len(self.window) else "these"
         found = [
-            f"no order of the first {len(self.window)} operations{of} explains {self.stuck}",
+            f"no order of {which} {len(self.window)} operations{of} explains {self.stuck}",
             "",
         ]
+        if which == "these":
+            found += [*(f"    {operation}" for operation in self.window), ""]
         if not self.longest:
             return found[:1]
         first, *others = self.longest
