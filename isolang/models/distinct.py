@@ -37,6 +37,9 @@ class Shortcut(Struct, frozen=True, kw_only=True):
     core: tuple[int, ...] = ()
 
 
+NOTHING = Shortcut()
+
+
 class _Value(Struct):
     """The operations on a value, by number: its enqueue, -1 if there is none, and its dequeues."""
 
@@ -50,27 +53,64 @@ class _Queue(Struct, frozen=True, kw_only=True):
     Attributes:
         values: the values, each enqueued at most once.
         lost: the dequeues that never returned, in the order of their starts.
+        empty: the dequeues that found nothing, in the order of their starts.
         core: the operations on a value that have no linearization; empty if there are none.
     """
 
     values: list[_Value]
     lost: list[int]
+    empty: list[int]
     core: tuple[int, ...] = ()
 
 
 def of_unordered(operations: Sequence[Operation]) -> Shortcut:
-    """Return an order in which each operation takes effect as soon as it can."""
+    """Return an order in which a value enters only when an operation needs it.
+
+    As long as values can leave, they leave. Then the operation comes whose time ends first: an
+    enqueue itself, or the enqueue of the value that is to leave.
+    """
     queue = _queue(operations)
     if queue is None or queue.core:
         return Shortcut(core=queue.core if queue else ())
-    moments = []
-    for place, value in enumerate(queue.values):
-        moment = operations[value.enqueue].start
-        if value.dequeues or operations[value.enqueue].end != math.inf:
-            moments.append((moment, place, value.enqueue))
-        for dequeue in value.dequeues:
-            moments.append((max(moment, operations[dequeue].start), place, dequeue))
-    return Shortcut(order=tuple(number for *_, number in sorted(moments, key=lambda m: m[:2])))
+    value_of = {number: v for v in queue.values for number in (v.enqueue, *v.dequeues)}
+    needed = [
+        number
+        for number, value in value_of.items()
+        if value.dequeues or operations[number].end != math.inf
+    ]
+    by_end = sorted((*needed, *queue.empty), key=lambda number: -operations[number].end)
+    empty, lost = list(reversed(queue.empty)), list(reversed(queue.lost))
+    leaving: list[tuple[float, int]] = []  # the dequeues of the values that are in the queue
+    inside, staying = 0, 0  # values in the queue, and those of them that nobody is known to take
+    placed, order = set[int](), list[int]()
+    while by_end:
+        if by_end[-1] in placed:
+            by_end.pop()
+            continue
+        first = by_end[-1]
+        if leaving and leaving[0][0] <= operations[first].end:
+            _, number = heapq.heappop(leaving)
+            inside -= 1
+        elif empty and not inside and operations[empty[-1]].start <= operations[first].end:
+            number = empty.pop()
+        elif first not in value_of:  # a dequeue that found nothing
+            if not (lost and staying and operations[lost[-1]].start <= operations[first].end):
+                return NOTHING
+            number = lost.pop()  # took one of the values that would stay
+            inside -= 1
+            staying -= 1
+        else:
+            value = value_of[first]
+            number = value.enqueue
+            inside += 1
+            staying += not value.dequeues
+            for dequeue in value.dequeues:
+                heapq.heappush(leaving, (operations[dequeue].start, dequeue))
+        if number in placed:
+            return NOTHING
+        placed.add(number)
+        order.append(number)
+    return Shortcut(order=tuple(order))
 
 
 def of_queue(operations: Sequence[Operation]) -> Shortcut:
@@ -81,20 +121,24 @@ def of_queue(operations: Sequence[Operation]) -> Shortcut:
     if overtaken := _overtaken(operations, queue):
         return Shortcut(core=overtaken)
     pairs = _in_order(operations, queue)
-    return Shortcut(order=_merged(operations, pairs))
+    return Shortcut(order=_merged(operations, pairs, queue.empty))
 
 
 def _queue(operations: Sequence[Operation]) -> _Queue | None:
-    """Return the values of a queue; ``None`` if a value repeats, or a dequeue found nothing."""
+    """Return the values of a queue; ``None`` if a value is enqueued twice, or something unknown."""
     values: dict[Any, _Value] = {}
-    lost = []
+    lost: list[int] = []
+    empty: list[int] = []
     for number, operation in enumerate(operations):
         takes = operation.f == "dequeue"
         if takes and operation.output is UNKNOWN and operation.end == math.inf:
             lost.append(number)
             continue
-        if takes and (operation.output is None or operation.output is UNKNOWN):
+        if takes and operation.output is UNKNOWN:
             return None
+        if takes and operation.output is None:
+            empty.append(number)
+            continue
         try:
             key = exact(operation.output if takes else operation.input)
             value = values.setdefault(key, _Value())
@@ -106,10 +150,11 @@ def _queue(operations: Sequence[Operation]) -> _Queue | None:
             return None
         else:
             value.enqueue = number
-    lost.sort(key=lambda number: operations[number].start)
+    for numbers in (lost, empty):
+        numbers.sort(key=lambda number: operations[number].start)
     wrong = next((v for v in values.values() if not _possible(operations, v)), None)
     core = () if wrong is None else (*(n for n in (wrong.enqueue,) if n >= 0), *wrong.dequeues)
-    return _Queue(values=list(values.values()), lost=lost, core=core)
+    return _Queue(values=list(values.values()), lost=lost, empty=empty, core=core)
 
 
 def _possible(operations: Sequence[Operation], value: _Value) -> bool:
@@ -182,27 +227,33 @@ def _in_order(operations: Sequence[Operation], queue: _Queue) -> list[tuple[int,
 
 
 def _merged(
-    operations: Sequence[Operation], order: Sequence[tuple[int, int]]
+    operations: Sequence[Operation], order: Sequence[tuple[int, int]], empty: Sequence[int]
 ) -> tuple[int, ...] | None:
     """Return all operations, if enqueues and dequeues each come in this order of values.
 
     The next operation is one that no other must precede in real time; ``None`` if there is none.
+    Enqueues come last, so that the queue is empty as often as it can be.
     """
     enqueues = [
         enqueue for enqueue, dequeue in order if dequeue >= 0 or operations[enqueue].end != math.inf
     ]
     dequeues = [dequeue for _, dequeue in order if dequeue >= 0]
-    first_end = [_least_ends(operations, enqueues), _least_ends(operations, dequeues)]
-    i = j = 0
-    found = []
-    while i < len(enqueues) or j < len(dequeues):
-        end = min(first_end[0][i], first_end[1][j])
-        if j < len(dequeues) and j < i and operations[dequeues[j]].start <= end:
-            found.append(dequeues[j])
-            j += 1
-        elif i < len(enqueues) and operations[enqueues[i]].start <= end:
-            found.append(enqueues[i])
-            i += 1
+    lists = (dequeues, empty, enqueues)
+    least = [_least_ends(operations, numbers) for numbers in lists]
+    at = [0, 0, 0]
+    found: list[int] = []
+    while len(found) < sum(map(len, lists)):
+        end = min(ends[place] for ends, place in zip(least, at, strict=True))
+        may_be_next = (at[0] < at[2], at[0] == at[2], True)
+        for kind, numbers in enumerate(lists):
+            if (
+                may_be_next[kind]
+                and at[kind] < len(numbers)
+                and operations[numbers[at[kind]]].start <= end
+            ):
+                found.append(numbers[at[kind]])
+                at[kind] += 1
+                break
         else:
             return None
     return tuple(found)

@@ -122,14 +122,13 @@ def test_malformed_operations():
 
 def test_limits_make_the_verdict_unknown():
     """A limit of configurations, of time, or of memory: the verdict says which one was reached."""
-    history = [Operation("enqueue", i, None, start=i, end=100) for i in range(30)]
-    history += [Operation("dequeue", None, i, start=101, end=200) for i in reversed(range(29))]
-    history += [Operation("dequeue", None, 29, start=201, end=202)]
-    wrong = [*history, Operation("dequeue", None, 50, start=203, end=204)]
-    verdict = linearize(wrong, models.queue(), limit=1000)
+    history = [Operation("push", i, None, start=i, end=100) for i in range(30)]
+    history += [Operation("pop", None, i, start=101, end=200) for i in range(30)]
+    wrong = [*history, Operation("pop", None, 50, start=203, end=204)]
+    verdict = linearize(wrong, models.stack(), limit=1000)
     assert (verdict.outcome, verdict.configurations) == ("unknown", 1001)
     assert verdict.reason == "the limit of configurations (1,000) was reached"
-    verdict = linearize(wrong, models.queue(), timeout=0.05)
+    verdict = linearize(wrong, models.stack(), timeout=0.05)
     assert (verdict.outcome, verdict.reason) == ("unknown", "the time limit of 0.05 s was reached")
 
 
