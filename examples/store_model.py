@@ -6,10 +6,10 @@ isocheck linearize --model examples/store_model.py:STORE examples/store.edn
 from collections.abc import Sequence
 
 from isolang import Model
-from isolang.models import Call
+from isolang.models import ObjectCall
 
 
-def step(text: str, call: Call) -> Sequence[str]:
+def step(text: str, call: ObjectCall) -> Sequence[str]:
     """Return the text after an operation, or nothing if its result is another one."""
     match call.f:
         case "put":

@@ -50,7 +50,7 @@ class DeadEndReport(Struct, frozen=True, kw_only=True):
 
 
 class LinearizeReport(Struct, frozen=True, kw_only=True):
-    """Whether a log is linearizable with respect to a model.
+    """A verdict on whether a log is linearizable with respect to a model.
 
     Attributes:
         schema: a number that changes when a field is removed or changes its meaning.
@@ -239,11 +239,11 @@ def _report(
 
 
 def _listed(operations: Sequence[Operation]) -> tuple[LinearizedOperation, ...]:
-    from isolang.models.operation import Call
+    from isolang.models.operation import ObjectCall
 
     return tuple(
         LinearizedOperation(
-            line=operation.line, process=operation.process, text=Call.__str__(operation)
+            line=operation.line, process=operation.process, text=ObjectCall.__str__(operation)
         )
         for operation in operations
     )

@@ -5,7 +5,7 @@ module return models that need no code of your own; ``Model`` makes one from a f
 """
 
 from isolang.models.model import Model
-from isolang.models.operation import Call, Operation
+from isolang.models.operation import ObjectCall, Operation
 from isolang.models.ready import (
     READY,
     append_list,
@@ -22,19 +22,19 @@ from isolang.models.verdicts import (
     Linearizable,
     NotLinearizable,
     PartialOrder,
-    Undecided,
+    Undetermined,
 )
 
 __all__ = [
     "READY",
-    "Call",
     "Linearizability",
     "Linearizable",
     "Model",
     "NotLinearizable",
+    "ObjectCall",
     "Operation",
     "PartialOrder",
-    "Undecided",
+    "Undetermined",
     "append_list",
     "counter",
     "mutex",

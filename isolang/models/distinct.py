@@ -25,7 +25,7 @@ from isolang.models.operation import Operation, exact
 
 
 class Shortcut(Struct, frozen=True, kw_only=True):
-    """What is known about operations without a search.
+    """Holds what is known about operations without a search.
 
     Attributes:
         order: a proposed linearization, by the numbers of the operations; it may be wrong.
@@ -178,9 +178,9 @@ def _overtaken(operations: Sequence[Operation], queue: _Queue) -> tuple[int, ...
         while at < len(by_end) and operations[by_end[at].enqueue].end < operations[b.enqueue].start:
             a = by_end[at]
             at += 1
-            left = operations[a.dequeues[0]].start if a.dequeues else math.inf
-            if latest is None or left > leaves:
-                latest, leaves = a, left
+            leaves_at = operations[a.dequeues[0]].start if a.dequeues else math.inf
+            if latest is None or leaves_at > leaves:
+                latest, leaves = a, leaves_at
         if latest is not None and b.dequeues and operations[b.dequeues[0]].end < leaves:
             return (latest.enqueue, b.enqueue, *latest.dequeues, *b.dequeues)
     return ()
@@ -241,8 +241,8 @@ def _merged(
     lists = (dequeues, empty, enqueues)
     least = [_least_ends(operations, numbers) for numbers in lists]
     at = [0, 0, 0]
-    found: list[int] = []
-    while len(found) < sum(map(len, lists)):
+    merged: list[int] = []
+    while len(merged) < sum(map(len, lists)):
         end = min(ends[place] for ends, place in zip(least, at, strict=True))
         may_be_next = (at[0] < at[2], at[0] == at[2], True)
         for kind, numbers in enumerate(lists):
@@ -251,12 +251,12 @@ def _merged(
                 and at[kind] < len(numbers)
                 and operations[numbers[at[kind]]].start <= end
             ):
-                found.append(numbers[at[kind]])
+                merged.append(numbers[at[kind]])
                 at[kind] += 1
                 break
         else:
             return None
-    return tuple(found)
+    return tuple(merged)
 
 
 def _least_ends(operations: Sequence[Operation], numbers: Sequence[int]) -> list[float]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from isolang.models.model import Model
-from isolang.models.operation import Call, Operation
+from isolang.models.operation import ObjectCall, Operation
 
 
 def has_linearization(
@@ -49,7 +49,7 @@ def has_linearization(
                 continue
             for other in open_ - done:
                 call = operations[other]
-                for later in model.after(state, Call(call.f, call.input, call.output)):
+                for later in model.after(state, ObjectCall(call.f, call.input, call.output)):
                     configuration = (done | {other}, later)
                     key = _key(*configuration)
                     if key not in reached:

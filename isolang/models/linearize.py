@@ -17,7 +17,7 @@ from isolang.limits import (
 )
 from isolang.models.exhaust import has_linearization
 from isolang.models.model import Model
-from isolang.models.operation import Call, Operation, check_operation, exact
+from isolang.models.operation import ObjectCall, Operation, check_operation, exact
 from isolang.models.replay import fault_in
 from isolang.models.search import Found, Search, WorkLimitError
 from isolang.models.verdicts import (
@@ -25,7 +25,7 @@ from isolang.models.verdicts import (
     Linearizable,
     NotLinearizable,
     PartialOrder,
-    Undecided,
+    Undetermined,
 )
 from isolang.options import Options
 
@@ -57,7 +57,7 @@ def linearize(
             linearization; for *invalid*, it tries all orders again, if they are not too many.
 
     Returns:
-        ``Linearizable``, ``NotLinearizable`` or ``Undecided``; see :mod:`isolang.models`.
+        ``Linearizable``, ``NotLinearizable`` or ``Undetermined``; see :mod:`isolang.models`.
 
     Raises:
         HistoryError: an operation is malformed, or the model does not know it.
@@ -93,13 +93,13 @@ def linearize(
 
 def _checked(operations: Iterable[Operation]) -> tuple[Operation, ...]:
     """Return the operations; one object that comes twice becomes two operations."""
-    found: dict[int, Operation] = {}
-    for number, one in enumerate(operations, 1):
-        operation = check_operation(one, number)
-        if id(operation) in found:
+    by_identity: dict[int, Operation] = {}
+    for number, item in enumerate(operations, 1):
+        operation = check_operation(item, number)
+        if id(operation) in by_identity:
             operation = copy(operation)
-        found[id(operation)] = operation
-    return tuple(found.values())
+        by_identity[id(operation)] = operation
+    return tuple(by_identity.values())
 
 
 _Part: TypeAlias = tuple[Any, tuple[int, ...]]
@@ -128,10 +128,10 @@ class _Deciding:
         # Few operations first: an object that is wrong may be found before one that is too hard.
         for key, numbers in sorted(parts, key=lambda part: len(part[1])):
             with self.deadline.during("solve"):
-                decided, found = self.shortened(numbers)
-            if found.order is None:
-                return self.invalid(key, decided, found, certify=certify)
-            orders.append(tuple(numbers[i] for i in found.order))
+                decided, result = self.shortened(numbers)
+            if result.order is None:
+                return self.invalid(key, decided, result, certify=certify)
+            orders.append(tuple(numbers[i] for i in result.order))
         linearization = tuple(self.history[i] for i in merged(orders, self.history))
         if not certify:
             return self.valid(linearization, certified=False, why="not asked for")
@@ -149,7 +149,7 @@ class _Deciding:
         parts: dict[Any, list[int]] = {}
         for number, operation in enumerate(self.history):
             try:
-                self.model.accept(Call(operation.f, operation.input, operation.output))
+                self.model.accept(ObjectCall(operation.f, operation.input, operation.output))
             except (ValueError, HistoryError) as error:
                 where = f"line {operation.line}" if operation.line else f"operation {number + 1}"
                 msg = f"{where}: model {self.model.name}: {operation.f}: {error}"
@@ -173,17 +173,17 @@ class _Deciding:
             return numbers, Found(order=order)
         if shortcut.core:
             core = [numbers[i] for i in shortcut.core]
-            found = self.search(core)
-            if found.order is None:
-                return core, found
+            result = self.search(core)
+            if result.order is None:
+                return core, result
         return numbers, self.search(numbers)
 
     def search(self, numbers: Sequence[int]) -> Found:
-        left = None if self.limit is None else self.limit - self.configurations
+        remaining = None if self.limit is None else self.limit - self.configurations
         search = Search(
             [self.history[i] for i in numbers],
             self.model,
-            limit=left,
+            limit=remaining,
             poll=self.deadline.remaining,
         )
         try:
@@ -201,10 +201,10 @@ class _Deciding:
         )  # fmt: skip
 
     def invalid(
-        self, key: Any, numbers: Sequence[int], found: Found, *, certify: bool
+        self, key: Any, numbers: Sequence[int], result: Found, *, certify: bool
     ) -> Linearizability:
         own = [self.history[i] for i in numbers]
-        stuck = own[found.stuck]
+        stuck = own[result.stuck]
         certified, why = False, "not asked for"
         if certify:
             certified, why = self.confirm(own)
@@ -215,14 +215,14 @@ class _Deciding:
             window=tuple(operation for operation in own if operation.start <= stuck.end),
             longest=tuple(
                 PartialOrder(order=tuple(own[i] for i in end.order), state=end.state)
-                for end in found.dead_ends
+                for end in result.dead_ends
             ),
             certified=certified, certified_reason=why, configurations=self.configurations,
             seconds=self.deadline.seconds(),
         )  # fmt: skip
 
     def confirm(self, own: Sequence[Operation]) -> tuple[bool, str]:
-        """Return whether the second algorithm confirms that there is no order, and how."""
+        """Return whether the second algorithm finds no order either, and a sentence about it."""
         try:
             with self.deadline.during("certify", to_the_end=True):
                 possible = has_linearization(
@@ -239,8 +239,8 @@ class _Deciding:
             return False, _CONTRADICTED
         return True, "a second algorithm, which leaves out no order, found none either"
 
-    def undecided(self, reason: str) -> Undecided:
-        return Undecided(
+    def undecided(self, reason: str) -> Undetermined:
+        return Undetermined(
             operations=self.history, model=self.model, reason=reason,
             configurations=self.configurations, seconds=self.deadline.seconds(),
         )  # fmt: skip

@@ -68,5 +68,5 @@ def _from_file(path: str, name: str) -> Model:
         raise ModelError(f"{path}: has no model; hint: `{name or 'MINE'} = isolang.Model(…)`")
     if name not in names:
         raise ModelError(f"{path}: no such model {unknown_name_details(name, names)}")
-    found: Model = getattr(module, name)
-    return found
+    model: Model = getattr(module, name)
+    return model

@@ -10,7 +10,7 @@ from msgspec import Struct
 from isolang.errors import ModelError
 from isolang.history.values import preview
 from isolang.models.distinct import Shortcut
-from isolang.models.operation import Call, Operation
+from isolang.models.operation import ObjectCall, Operation
 
 
 def by_key(operation: Operation) -> Any:
@@ -23,17 +23,17 @@ def no_shortcut(operations: Sequence[Operation]) -> Shortcut:
     return Shortcut()
 
 
-def observes_nothing(call: Call) -> bool:
+def observes_nothing(call: ObjectCall) -> bool:
     """Return ``False``: a call may change the state."""
     return False
 
 
-def accept_all(call: Call) -> None:
+def accept_all(call: ObjectCall) -> None:
     """Accept any call."""
 
 
 class Model(Struct, frozen=True):
-    """What an object does if its operations run one after another.
+    """Describes what an object does if its operations run one after another.
 
     A history is linearizable if some order of its operations is a run of the model, and keeps the
     order of operations that did not overlap (M. Herlihy, J. Wing, TOPLAS 12(3), 1990).
@@ -41,8 +41,8 @@ class Model(Struct, frozen=True):
     Attributes:
         initial: the state before the first operation. States are values that Python can hash, such
             as numbers, tuples and frozensets, and equal states behave alike.
-        step: returns the possible next states, given a state and a :class:`Call`: no state if the
-            operation cannot happen there with its result, one state if the object is
+        step: returns the possible next states, given a state and an :class:`ObjectCall`: no state
+            if the operation cannot happen there with its result, one state if the object is
             deterministic. If the result is ``isolang.UNKNOWN``, these are the states after all
             results that are possible. ``step`` must not change the state that it is given, and
             must return the same states whenever it is called with the same arguments.
@@ -71,11 +71,11 @@ class Model(Struct, frozen=True):
     """
 
     initial: Any
-    step: Callable[[Any, Call], Iterable[Any]]
+    step: Callable[[Any, ObjectCall], Iterable[Any]]
     partition: Callable[[Operation], Hashable] = by_key
     name: str = "model"
-    accept: Callable[[Call], object] = accept_all
-    observes: Callable[[Call], bool] = observes_nothing
+    accept: Callable[[ObjectCall], object] = accept_all
+    observes: Callable[[ObjectCall], bool] = observes_nothing
     shortcut: Callable[[Sequence[Operation]], Shortcut] = no_shortcut
 
     def __post_init__(self) -> None:
@@ -84,7 +84,7 @@ class Model(Struct, frozen=True):
                 got = type(getattr(self, field)).__name__
                 raise ModelError(f"model {self.name}: {field} (got {got}, expected a function)")
 
-    def after(self, state: Any, call: Call) -> list[Any]:
+    def after(self, state: Any, call: ObjectCall) -> list[Any]:
         """Return the states that ``step`` returns.
 
         Raises:
@@ -95,6 +95,6 @@ class Model(Struct, frozen=True):
         except (TimeoutError, MemoryError):
             raise  # a limit was reached, whatever the code was doing
         except Exception as error:
-            what = f"{type(error).__name__}: {error}"
-            msg = f"model {self.name}: step failed for {call} in state {preview(state)} ({what})"
+            reason = f"{type(error).__name__}: {error}"
+            msg = f"model {self.name}: step failed for {call} in state {preview(state)} ({reason})"
             raise ModelError(msg) from error

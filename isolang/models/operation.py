@@ -11,8 +11,8 @@ from isolang.errors import HistoryError
 from isolang.history.values import UNKNOWN, Keyword, Literal, UnknownValue, preview
 
 
-class Call(Struct, frozen=True):
-    """What a model sees of an operation: the function, its argument, and what came back.
+class ObjectCall(Struct, frozen=True):
+    """Holds what a model sees of an operation: the function, its argument, and what came back.
 
     Attributes:
         f: the name of the function, such as ``enqueue``.
@@ -30,13 +30,13 @@ class Call(Struct, frozen=True):
 
     def __str__(self) -> str:
         argument = "" if self.input is None else f" {show(self.input)}"
-        says_nothing = self.output is None or same(self.output, self.input)
-        if self.output is UNKNOWN or (says_nothing and self.input is not None):
+        is_silent = self.output is None or same(self.output, self.input)
+        if self.output is UNKNOWN or (is_silent and self.input is not None):
             return f"{self.f}{argument}"
         return f"{self.f}{argument} → {show(self.output)}"
 
 
-class Operation(Call, frozen=True, kw_only=True):
+class Operation(ObjectCall, frozen=True, kw_only=True):
     """An operation of a history: a call, when it began, and when it ended.
 
     An operation precedes another one if it ended before the other began; times are numbers of one
@@ -61,7 +61,7 @@ class Operation(Call, frozen=True, kw_only=True):
     def __str__(self) -> str:
         where = [f"line {self.line}"] if self.line else []
         where += [] if self.process is None else [f"process {self.process}"]
-        call = Call.__str__(self)
+        call = ObjectCall.__str__(self)
         return f"{call} ({', '.join(where)})" if where else call
 
 
@@ -85,18 +85,18 @@ def check_operation(operation: object, number: int) -> Operation:
     return operation
 
 
-def same(one: object, other: object) -> bool:
+def same(value: object, other: object) -> bool:
     """Return whether two values are the same: ``1``, ``1.0``, ``True`` and ``"1"`` are not.
 
     A list is the same as a tuple with the same elements, and a set as a frozenset.
     """
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, set | frozenset) and isinstance(other, set | frozenset):
-        return len(one) == len(other) and {exact(x) for x in one} == {exact(x) for x in other}
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    return type(one) is type(other) and one == other
+    if isinstance(value, list | tuple) and isinstance(other, list | tuple):
+        return len(value) == len(other) and all(map(same, value, other))
+    if isinstance(value, set | frozenset) and isinstance(other, set | frozenset):
+        return len(value) == len(other) and {exact(x) for x in value} == {exact(x) for x in other}
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(same(value[key], other[key]) for key in value)
+    return type(value) is type(other) and value == other
 
 
 class _Exact(Struct, frozen=True):

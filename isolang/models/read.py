@@ -109,7 +109,7 @@ def read_log(
         msg = f"{name}: no :invoke, so it is not known when operations began"
         raise HistoryError(f"{msg}; hint: keep the invocations in the log")
     compared = failed_cas == "compared" or (failed_cas == "auto" and is_log)
-    found, failed = [], 0
+    operations, failed = [], 0
     names = paired.session_names
     for done in paired.done:
         if independent:
@@ -118,7 +118,7 @@ def read_log(
         if done.status == c.ABORTED and result is None:
             failed += 1
             continue
-        found.append(
+        operations.append(
             Operation(
                 done.function, plain(done.invoked), UNKNOWN if result is None else result[0],
                 start=-math.inf if done.begin == c.UNKNOWN_BEGIN else done.begin,
@@ -135,7 +135,7 @@ def read_log(
         ignored.append(f"{quantity(other_lines, 'line')} that other loggers wrote")
     return OperationLog(
         name=name,
-        operations=tuple(found),
+        operations=tuple(operations),
         ignored=tuple(ignored),
         notes=tuple(note for note in paired.notes if "session" not in note),
     )
@@ -159,15 +159,17 @@ def _split(done: PairedOperation, name: str) -> None:
     """Take the key of an independent object out of the values of an operation."""
     pair = done.invoked
     if not isinstance(pair, tuple) or len(pair) != 2:
-        what = f"no [key value] of an independent object (got {preview(pair)})"
-        raise HistoryError(f"{name}: line {done.line}: {what}")
+        problem = f"no [key value] of an independent object (got {preview(pair)})"
+        raise HistoryError(f"{name}: line {done.line}: {problem}")
     done.group, done.invoked = pair
     answer = done.completion
     if isinstance(answer, tuple) and len(answer) == 2 and answer[0] == done.group:
         done.completion = answer[1]
     elif done.status == c.COMMITTED:
-        what = f"the result has no key (got {preview(answer)}, expected [{preview(done.group)} …])"
-        raise HistoryError(f"{name}: line {done.line}: {what}")
+        problem = (
+            f"the result has no key (got {preview(answer)}, expected [{preview(done.group)} …])"
+        )
+        raise HistoryError(f"{name}: line {done.line}: {problem}")
 
 
 def plain(value: Any) -> Any:
@@ -186,12 +188,12 @@ def _maps_of_lines(data: bytes) -> tuple[bytes, int]:
     maps: list[bytes] = []
     others = 0
     for line in data.split(b"\n"):
-        found = _LINE.search(line)
-        if found is None:
+        match = _LINE.search(line)
+        if match is None:
             others += bool(line.strip())
             maps.append(b"")
             continue
-        process, kind, function, value = found.groups()
+        process, kind, function, value = match.groups()
         maps.append(
             b"{:process %b, :type %b, :f %b, :value %b}"
             % (process, kind, function, value.strip() or b"nil")

@@ -1,4 +1,4 @@
-"""Defines the models that need no code of one's own: registers, counters, queues, stacks and more.
+"""Defines the models that need no code: registers, counters, queues, stacks and more.
 
 Functions, arguments and results have the names of Jepsen and Knossos. The result of a function that
 returns nothing (a write, an enqueue) may be ``None``, ``True``, or its argument, as Jepsen repeats
@@ -15,7 +15,7 @@ from isolang.errors import unknown_name_details
 from isolang.history.values import UNKNOWN, encode, preview
 from isolang.models.distinct import Shortcut, of_queue, of_unordered
 from isolang.models.model import Model, no_shortcut
-from isolang.models.operation import Call, Operation, same
+from isolang.models.operation import ObjectCall, Operation, same
 
 
 def register(initial: Any = None) -> Model:
@@ -99,7 +99,7 @@ READY: Final[Mapping[str, Callable[..., Model]]] = {
 # --- what the functions do ---
 
 
-def _register(state: Any, call: Call) -> Sequence[Any]:
+def _register(state: Any, call: ObjectCall) -> Sequence[Any]:
     match call.f:
         case "write" | "put":
             return (call.input,)
@@ -110,7 +110,7 @@ def _register(state: Any, call: Call) -> Sequence[Any]:
     return (state,) if call.returned(state) else ()
 
 
-def _counter(state: int, call: Call) -> Sequence[int]:
+def _counter(state: int, call: ObjectCall) -> Sequence[int]:
     match call.f:
         case "add":
             return (state + call.input,)
@@ -121,7 +121,7 @@ def _counter(state: int, call: Call) -> Sequence[int]:
     return (state,) if call.returned(state) else ()
 
 
-def _queue(state: tuple[Any, ...], call: Call) -> Sequence[tuple[Any, ...]]:
+def _queue(state: tuple[Any, ...], call: ObjectCall) -> Sequence[tuple[Any, ...]]:
     if call.f == "enqueue":
         return ((*state, call.input),)
     if not state:
@@ -129,7 +129,7 @@ def _queue(state: tuple[Any, ...], call: Call) -> Sequence[tuple[Any, ...]]:
     return (state[1:],) if call.returned(state[0]) else ()
 
 
-def _unordered(state: tuple[Any, ...], call: Call) -> Sequence[tuple[Any, ...]]:
+def _unordered(state: tuple[Any, ...], call: ObjectCall) -> Sequence[tuple[Any, ...]]:
     if call.f == "enqueue":
         at = bisect_left(state, _order(call.input), key=_order)
         return ((*state[:at], call.input, *state[at:]),)
@@ -142,7 +142,7 @@ def _unordered(state: tuple[Any, ...], call: Call) -> Sequence[tuple[Any, ...]]:
     ]
 
 
-def _stack(state: tuple[Any, ...], call: Call) -> Sequence[tuple[Any, ...]]:
+def _stack(state: tuple[Any, ...], call: ObjectCall) -> Sequence[tuple[Any, ...]]:
     if call.f == "push":
         return ((*state, call.input),)
     if not state:
@@ -150,7 +150,7 @@ def _stack(state: tuple[Any, ...], call: Call) -> Sequence[tuple[Any, ...]]:
     return (state[:-1],) if call.returned(state[-1]) else ()
 
 
-def _set(state: tuple[Any, ...], call: Call) -> Sequence[tuple[Any, ...]]:
+def _set(state: tuple[Any, ...], call: ObjectCall) -> Sequence[tuple[Any, ...]]:
     if call.f == "read":
         if call.output is UNKNOWN:
             return (state,)
@@ -167,24 +167,24 @@ def _set(state: tuple[Any, ...], call: Call) -> Sequence[tuple[Any, ...]]:
     return (tuple(v for v in state if not same(v, call.input)) if contained else state,)
 
 
-def _mutex(state: bool, call: Call) -> Sequence[bool]:
+def _mutex(state: bool, call: ObjectCall) -> Sequence[bool]:
     acquires = call.f == "acquire"
     possible = state is not acquires
     return (acquires if possible else state,) if _succeeded(call, possible) else ()
 
 
-def _list(state: tuple[Any, ...], call: Call) -> Sequence[tuple[Any, ...]]:
+def _list(state: tuple[Any, ...], call: ObjectCall) -> Sequence[tuple[Any, ...]]:
     if call.f == "append":
         return ((*state, call.input),)
     return (state,) if call.returned(state) or (call.output is None and not state) else ()
 
 
-def _succeeded(call: Call, possible: bool) -> bool:
+def _succeeded(call: ObjectCall, possible: bool) -> bool:
     """Return whether an operation that succeeds if it is possible had this result, or may have."""
     return call.output is UNKNOWN or (call.output is not False) == possible
 
 
-def _changed(call: Call, changes: bool) -> bool:
+def _changed(call: ObjectCall, changes: bool) -> bool:
     """Return whether an operation that may say whether it changed the state agrees with it."""
     return not isinstance(call.output, bool) or call.output == changes
 
@@ -207,66 +207,66 @@ def _with(state: tuple[Any, ...], value: object) -> tuple[Any, ...]:
 
 # --- what the functions take and return ---
 
-_Check = Callable[[Call], object]
+_Check = Callable[[ObjectCall], object]
 
 
-def _nothing(call: Call) -> None:
+def _nothing(call: ObjectCall) -> None:
     if call.input is not None:
         raise ValueError(f"takes no argument (got {preview(call.input)})")
 
 
-def _silent(call: Call) -> None:
+def _silent(call: ObjectCall) -> None:
     """Accept a result that says nothing."""
-    if not (_says_nothing(call) or same(call.output, call.input)):
+    if not (_is_silent(call) or same(call.output, call.input)):
         got = preview(call.output)
         raise ValueError(f"returns nothing (got {got}, expected nil or the argument)")
 
 
-def _says_nothing(call: Call) -> bool:
+def _is_silent(call: ObjectCall) -> bool:
     return call.output is None or call.output is True or call.output is UNKNOWN
 
 
-def _pair(call: Call) -> None:
+def _pair(call: ObjectCall) -> None:
     if not isinstance(call.input, tuple | list) or len(call.input) != 2:
         raise ValueError(f"takes a pair (got {preview(call.input)}, expected (old, new))")
     _truth(call)
 
 
-def _truth(call: Call) -> None:
-    if not (_says_nothing(call) or call.output is False or same(call.output, call.input)):
+def _truth(call: ObjectCall) -> None:
+    if not (_is_silent(call) or call.output is False or same(call.output, call.input)):
         raise ValueError(f"returns a truth value (got {preview(call.output)})")
 
 
-def _number(call: Call) -> None:
+def _number(call: ObjectCall) -> None:
     if type(call.input) is not int:
         raise ValueError(f"takes an integer (got {preview(call.input)})")
     _silent(call)
 
 
-def _count(call: Call) -> None:
+def _count(call: ObjectCall) -> None:
     _nothing(call)
-    if not (_says_nothing(call) or type(call.output) is int):
+    if not (_is_silent(call) or type(call.output) is int):
         raise ValueError(f"returns nothing or an integer (got {preview(call.output)})")
 
 
-def _ordered(call: Call) -> None:
+def _ordered(call: ObjectCall) -> None:
     _order(call.input)
     _silent(call)
 
 
-def _change(call: Call) -> None:
+def _change(call: ObjectCall) -> None:
     _order(call.input)
     if call.output is not False:
         _silent(call)
 
 
-def _membership(call: Call) -> None:
+def _membership(call: ObjectCall) -> None:
     _order(call.input)
     if call.output is not UNKNOWN and not isinstance(call.output, bool):
         raise ValueError(f"returns a truth value (got {preview(call.output)})")
 
 
-def _collection(call: Call) -> None:
+def _collection(call: ObjectCall) -> None:
     _nothing(call)
     if call.output is UNKNOWN or call.output is None:
         return
@@ -295,19 +295,19 @@ _LIST: Final[Mapping[str, _Check]] = {"append": _silent, "read": _nothing}
 def _model(
     name: str,
     initial: Any,
-    step: Callable[[Any, Call], Sequence[Any]],
+    step: Callable[[Any, ObjectCall], Sequence[Any]],
     functions: Mapping[str, _Check],
     *,
     reads: Collection[str] = (),
     shortcut: Callable[[Sequence[Operation]], Shortcut] = no_shortcut,
 ) -> Model:
-    def accept(call: Call) -> None:
+    def accept(call: ObjectCall) -> None:
         if call.f not in functions:
             details = unknown_name_details(call.f, list(functions))
             raise ValueError(f"the model has no such function {details}")
         functions[call.f](call)
 
-    def observes(call: Call) -> bool:
+    def observes(call: ObjectCall) -> bool:
         return call.f in reads
 
     return Model(initial, step, name=name, accept=accept, observes=observes, shortcut=shortcut)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from isolang.models.model import Model
-from isolang.models.operation import Call, Operation
+from isolang.models.operation import ObjectCall, Operation
 
 
 def fault_in(
@@ -40,7 +40,7 @@ def fault_in(
     for operation in linearization:
         # The states that the object may be in; equal ones are kept, so that none is lost.
         states = possible.setdefault(model.partition(operation), [model.initial])
-        call = Call(operation.f, operation.input, operation.output)
+        call = ObjectCall(operation.f, operation.input, operation.output)
         after = [later for state in states for later in model.after(state, call)]
         if not after:
             return f"the model does not allow {operation} there"

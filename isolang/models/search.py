@@ -29,7 +29,7 @@ from msgspec import Struct
 from isolang.errors import ModelError
 from isolang.history.values import preview
 from isolang.models.model import Model
-from isolang.models.operation import Call, Operation, exact
+from isolang.models.operation import ObjectCall, Operation, exact
 
 _POLL = 1024  # configurations between two looks at the clock
 _MOST_DEAD_ENDS = 1000  # configurations that are kept for the report
@@ -47,7 +47,7 @@ class WorkLimitError(Exception):
 
 
 class DeadEnd(Struct, frozen=True, kw_only=True):
-    """Where the search for an order ended.
+    """Holds where the search for an order ended.
 
     Attributes:
         order: the numbers of the operations that were ordered.
@@ -119,7 +119,7 @@ class Search:
         self.configurations = 0
         self._states: list[Any] = []
         self._number_of_state: dict[Any, int] = {}
-        self._calls: list[Call] = []
+        self._calls: list[ObjectCall] = []
         self._steps: dict[int, tuple[int, ...]] = {}
         self._prepare()
 
@@ -182,7 +182,7 @@ class Search:
     def _number_calls(self) -> list[int]:
         """Number the calls, so that equal calls have equal numbers."""
         numbers: dict[Any, int] = {}
-        found = []
+        call_numbers = []
         for operation in self.operations:
             equal: Any
             try:
@@ -191,9 +191,9 @@ class Search:
             except TypeError:  # an argument that Python cannot hash: equal to no other
                 number = numbers.setdefault(object(), len(numbers))
             if number == len(self._calls):
-                self._calls.append(Call(operation.f, operation.input, operation.output))
-            found.append(number)
-        return found
+                self._calls.append(ObjectCall(operation.f, operation.input, operation.output))
+            call_numbers.append(number)
+        return call_numbers
 
     def _equal_before(self, by_start: Sequence[int], call_of: Sequence[int]) -> list[int]:
         """Return for each operation an equal one that began and ended no later, or -1."""
@@ -230,9 +230,9 @@ class Search:
     def _next(self, state: int, call: int) -> tuple[int, ...]:
         """Return the states after a call, by their numbers, and remember them."""
         states = self.model.after(self._states[state], self._calls[call])
-        found = tuple(dict.fromkeys(map(self._state, states)))
-        self._steps[state * self._many_calls + call] = found
-        return found
+        after = tuple(dict.fromkeys(map(self._state, states)))
+        self._steps[state * self._many_calls + call] = after
+        return after
 
     # --- the search ---
 
@@ -265,13 +265,13 @@ class Search:
                 slot, call, operation, before = level.last
                 deeper_ones = []
                 for later in () if before & ~mask else self._after(state, call):
-                    deeper, left = number, mask | slot
-                    while deeper < len(levels) and left & self._slot[deeper]:
-                        left ^= self._slot[deeper]
+                    deeper, early_ones = number, mask | slot
+                    while deeper < len(levels) and early_ones & self._slot[deeper]:
+                        early_ones ^= self._slot[deeper]
                         deeper += 1
                     if deeper == len(levels):
                         return self._found((operation, path))
-                    entered = self._enter(deeper, left, pending, later, (operation, path))
+                    entered = self._enter(deeper, early_ones, pending, later, (operation, path))
                     if entered:
                         deeper_ones.append((deeper, [entered]))
                     if self._observes[call]:
@@ -344,13 +344,13 @@ class Search:
             order = _numbers(path)
             if len(order) > len(longest.get(state, ())) or state not in longest:
                 longest[state] = order
-        found = [DeadEnd(order=order, state=self._states[s]) for s, order in longest.items()]
-        return tuple(sorted(found, key=lambda end: -len(end.order)))
+        dead_ends = [DeadEnd(order=order, state=self._states[s]) for s, order in longest.items()]
+        return tuple(sorted(dead_ends, key=lambda end: -len(end.order)))
 
 
 def _numbers(path: Path) -> tuple[int, ...]:
-    found = []
+    numbers = []
     while path is not None:
         operation, path = path
-        found.append(operation)
-    return tuple(reversed(found))
+        numbers.append(operation)
+    return tuple(reversed(numbers))

@@ -60,8 +60,8 @@ class Linearizable(_BaseLinearizability, frozen=True, kw_only=True):
 
     def lines(self) -> list[str]:
         """Return the report, line by line."""
-        left_out = len(self.operations) - len(self.linearization)
-        more = f"; {left_out} that never returned took no effect" if left_out else ""
+        unused = len(self.operations) - len(self.linearization)
+        more = f"; {unused} that never returned took no effect" if unused else ""
         return [f"an order of {len(self.linearization)} operations explains the history{more}"]
 
 
@@ -111,29 +111,29 @@ class NotLinearizable(_BaseLinearizability, frozen=True, kw_only=True):
             if self.model.partition(operation) == self.key
         )
         which = "the first" if began == len(self.window) else "these"
-        found = [
+        report = [
             f"no order of {which} {len(self.window)} operations{of} explains {self.stuck}",
             "",
         ]
         if which == "these":
-            found += [*(f"    {operation}" for operation in self.window), ""]
+            report += [*(f"    {operation}" for operation in self.window), ""]
         if not self.longest:
-            return found[:1]
+            return report[:1]
         first, *others = self.longest
         last = first.order[-_MOST_LISTED:]
         hidden = len(first.order) - len(last)
-        found += [f"  longest order before it ({len(first.order)} operations):"]
-        found += [f"    … {hidden} operations"] if hidden else []
-        found += [f"    {operation}" for operation in last]
-        found += [f"  then the state is {show(first.state)}, and {self.stuck} is not possible"]
+        report += [f"  longest order before it ({len(first.order)} operations):"]
+        report += [f"    … {hidden} operations"] if hidden else []
+        report += [f"    {operation}" for operation in last]
+        report += [f"  then the state is {show(first.state)}, and {self.stuck} is not possible"]
         if others:
             states = ", ".join(show(other.state) for other in others[:_MOST_STATES])
             more = ", …" if len(others) > _MOST_STATES else ""
-            found += [f"  other orders lead to the states {states}{more}"]
-        return found
+            report += [f"  other orders lead to the states {states}{more}"]
+        return report
 
 
-class Undecided(_BaseLinearizability, frozen=True, kw_only=True):
+class Undetermined(_BaseLinearizability, frozen=True, kw_only=True):
     """The verdict that it is unknown whether the history is linearizable.
 
     Attributes:
@@ -145,14 +145,14 @@ class Undecided(_BaseLinearizability, frozen=True, kw_only=True):
     reason: str
 
     def __repr__(self) -> str:
-        return f"<Undecided: {self.model.name}, {self.reason}>"
+        return f"<Undetermined: {self.model.name}, {self.reason}>"
 
     def lines(self) -> list[str]:
         """Return the report, line by line."""
         return [self.reason]
 
 
-Linearizability: TypeAlias = Linearizable | NotLinearizable | Undecided
+Linearizability: TypeAlias = Linearizable | NotLinearizable | Undetermined
 
 _MOST_LISTED = 20  # operations of an order in a report
 _MOST_STATES = 8  # states in a report

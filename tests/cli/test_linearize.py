@@ -47,7 +47,7 @@ def test_each_verdict_has_its_exit_code(capfd, log):
     valid = ("linearize", "--model", "unordered-queue", str(QUEUE))
     assert run_here(capfd, *valid).code == 0
     assert run_here(capfd, *valid, log("{:process")).code == 2
-    unknown = run_here(capfd, *valid, "--limit", "1")
+    unknown = run_here(capfd, "linearize", "-m", "queue", str(QUEUE), "--limit", "1")
     assert (unknown.code, unknown.out.splitlines()[1]) == (
         3,
         "  the limit of configurations (1) was reached",

@@ -176,15 +176,15 @@ def test_forged_linearizations_are_rejected():
     ]
     good = linearize(history, models.queue()).linearization
     assert fault_in(good, history, models.queue()) == ""
-    one, two, three, lost = history
+    first, two, three, lost = history
     for forged, fault in (
-        ([one, two], "lacks"),
-        ([one, two, three, three], "twice"),
-        ([one, two, lost, three, lost], "twice"),
-        ([one, two, three, replace(lost)], "the history lacks"),
-        ([one, three, two], "comes after"),
-        ([two, one, three], "does not allow"),
-        ([replace(one, input=1), two, three], "the history lacks"),
+        ([first, two], "lacks"),
+        ([first, two, three, three], "twice"),
+        ([first, two, lost, three, lost], "twice"),
+        ([first, two, three, replace(lost)], "the history lacks"),
+        ([first, three, two], "comes after"),
+        ([two, first, three], "does not allow"),
+        ([replace(first, input=1), two, three], "the history lacks"),
     ):
         assert fault in fault_in(forged, history, models.queue())
 

@@ -100,12 +100,12 @@ def test_large_histories_of_machines():
         history = random_history(
             random, random.randrange(8, 20), random_machine_call, ties=number % 2 == 0
         )
-        found = Search(history, model, limit=100_000).run()
+        result = Search(history, model, limit=100_000).run()
         possible = has_linearization(history, model, most=5_000)
-        if found.order is not None:
-            assert fault_in([history[i] for i in found.order], history, model) == ""
+        if result.order is not None:
+            assert fault_in([history[i] for i in result.order], history, model) == ""
         if possible is not None:
-            assert possible == (found.order is not None), history
+            assert possible == (result.order is not None), history
             outcomes.add(possible)
     assert outcomes == {True, False}
 

@@ -82,7 +82,7 @@ def random_history(random, size, call, *, keys=1, ties=False):
     moments = [random.randrange(2 * size) if ties else i for i in range(2 * size)]
     if not ties:
         random.shuffle(moments)
-    found = []
+    history = []
     for i in range(size):
         start, end = sorted(moments[2 * i : 2 * i + 2])
         if random.random() < 0.5:  # most operations are short
@@ -91,7 +91,7 @@ def random_history(random, size, call, *, keys=1, ties=False):
         pending = random.random() < 0.15
         if pending or random.random() < 0.1:
             output = UNKNOWN
-        found.append(
+        history.append(
             Operation(
                 f,
                 argument,
@@ -102,7 +102,7 @@ def random_history(random, size, call, *, keys=1, ties=False):
                 process=i,
             )
         )
-    return found
+    return history
 
 
 def random_run(random, size, clients, name, *, wrong=0, lost=0.0, functions=None):
@@ -118,10 +118,10 @@ def random_run(random, size, clients, name, *, wrong=0, lost=0.0, functions=None
     call = functions or (lambda random: random_call(random, name))
     clock, state = 0, model.initial
     free = list(range(clients))
-    waiting, running, found = {}, [], []
-    while len(found) < size or running:
+    waiting, running, history = {}, [], []
+    while len(history) < size or running:
         clock += 1
-        if len(found) + len(running) < size and free and random.random() < 0.6:
+        if len(history) + len(running) < size and free and random.random() < 0.6:
             client = free.pop(random.randrange(len(free)))
             f, argument, _ = call(random)
             running.append(client)
@@ -136,14 +136,14 @@ def random_run(random, size, clients, name, *, wrong=0, lost=0.0, functions=None
             running.remove(client)
             free.append(client)
             if random.random() < lost:
-                found.append(replace(operation, output=UNKNOWN, end=math.inf))
+                history.append(replace(operation, output=UNKNOWN, end=math.inf))
             else:
-                found.append(replace(operation, end=clock))
-    outputs = [i for i, o in enumerate(found) if o.f in _TELLING and o.end != math.inf]
+                history.append(replace(operation, end=clock))
+    outputs = [i for i, o in enumerate(history) if o.f in _TELLING and o.end != math.inf]
     for i in random.sample(outputs, min(wrong, len(outputs))):
-        values = [o.output for o in found if o.f == found[i].f and o.output is not UNKNOWN]
-        found[i] = replace(found[i], output=random.choice(values))
-    return found
+        values = [o.output for o in history if o.f == history[i].f and o.output is not UNKNOWN]
+        history[i] = replace(history[i], output=random.choice(values))
+    return history
 
 
 _TELLING = ("read", "dequeue", "pop", "contains", "cas", "acquire", "release")
