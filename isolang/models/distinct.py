@@ -40,15 +40,18 @@ class Shortcut(Struct, frozen=True, kw_only=True):
 NOTHING = Shortcut()
 
 
-class _Value(Struct):
-    """The operations on a value, by number: its enqueue, -1 if there is none, and its dequeues."""
+class DistinctValue(Struct):
+    """The operations on a value, by number: its enqueue, -1 if there is none, and its dequeues.
+
+    In a stack, these are its push and its pops.
+    """
 
     enqueue: int = -1
     dequeues: list[int] = field(default_factory=list)
 
 
-class _Queue(Struct, frozen=True, kw_only=True):
-    """The operations of a queue whose values are distinct.
+class DistinctValues(Struct, frozen=True, kw_only=True):
+    """The operations of a queue or a stack whose values are distinct.
 
     Attributes:
         values: the values, each enqueued at most once.
@@ -57,7 +60,7 @@ class _Queue(Struct, frozen=True, kw_only=True):
         core: the operations on a value that have no linearization; empty if there are none.
     """
 
-    values: list[_Value]
+    values: list[DistinctValue]
     lost: list[int]
     empty: list[int]
     core: tuple[int, ...] = ()
@@ -69,7 +72,7 @@ def of_unordered(operations: Sequence[Operation]) -> Shortcut:
     As long as values can leave, they leave. Then the operation comes whose time ends first: an
     enqueue itself, or the enqueue of the value that is to leave.
     """
-    queue = _queue(operations)
+    queue = values_of(operations, "dequeue")
     if queue is None or queue.core:
         return Shortcut(core=queue.core if queue else ())
     value_of = {number: v for v in queue.values for number in (v.enqueue, *v.dequeues)}
@@ -115,7 +118,7 @@ def of_unordered(operations: Sequence[Operation]) -> Shortcut:
 
 def of_queue(operations: Sequence[Operation]) -> Shortcut:
     """Return an order in which values leave as they came, or two values that did not."""
-    queue = _queue(operations)
+    queue = values_of(operations, "dequeue")
     if queue is None or queue.core:
         return Shortcut(core=queue.core if queue else ())
     if overtaken := _overtaken(operations, queue):
@@ -124,13 +127,17 @@ def of_queue(operations: Sequence[Operation]) -> Shortcut:
     return Shortcut(order=_merged(operations, pairs, queue.empty))
 
 
-def _queue(operations: Sequence[Operation]) -> _Queue | None:
-    """Return the values of a queue; ``None`` if a value is enqueued twice, or something unknown."""
-    values: dict[Any, _Value] = {}
+def values_of(operations: Sequence[Operation], taking: str) -> DistinctValues | None:
+    """Return the values of a queue or a stack; ``None`` if some value was put in twice.
+
+    Args:
+        taking: the function that takes a value out.
+    """
+    values: dict[Any, DistinctValue] = {}
     lost: list[int] = []
     empty: list[int] = []
     for number, operation in enumerate(operations):
-        takes = operation.f == "dequeue"
+        takes = operation.f == taking
         if takes and operation.output is UNKNOWN and operation.end == math.inf:
             lost.append(number)
             continue
@@ -141,7 +148,7 @@ def _queue(operations: Sequence[Operation]) -> _Queue | None:
             continue
         try:
             key = exact(operation.output if takes else operation.input)
-            value = values.setdefault(key, _Value())
+            value = values.setdefault(key, DistinctValue())
         except TypeError:
             return None
         if takes:
@@ -154,10 +161,10 @@ def _queue(operations: Sequence[Operation]) -> _Queue | None:
         numbers.sort(key=lambda number: operations[number].start)
     wrong = next((v for v in values.values() if not _possible(operations, v)), None)
     core = () if wrong is None else (*(n for n in (wrong.enqueue,) if n >= 0), *wrong.dequeues)
-    return _Queue(values=list(values.values()), lost=lost, empty=empty, core=core)
+    return DistinctValues(values=list(values.values()), lost=lost, empty=empty, core=core)
 
 
-def _possible(operations: Sequence[Operation], value: _Value) -> bool:
+def _possible(operations: Sequence[Operation], value: DistinctValue) -> bool:
     """Return whether the operations on one value have a linearization."""
     if value.enqueue < 0 or len(value.dequeues) > 1:
         return False
@@ -165,7 +172,7 @@ def _possible(operations: Sequence[Operation], value: _Value) -> bool:
     return not value.dequeues or operations[value.dequeues[0]].end >= begun
 
 
-def _overtaken(operations: Sequence[Operation], queue: _Queue) -> tuple[int, ...]:
+def _overtaken(operations: Sequence[Operation], queue: DistinctValues) -> tuple[int, ...]:
     """Return the operations on values a and b, where b came later and left earlier than a.
 
     If dequeues are lost, a value that did not leave may be one that they took.
@@ -186,7 +193,7 @@ def _overtaken(operations: Sequence[Operation], queue: _Queue) -> tuple[int, ...
     return ()
 
 
-def _in_order(operations: Sequence[Operation], queue: _Queue) -> list[tuple[int, int]]:
+def _in_order(operations: Sequence[Operation], queue: DistinctValues) -> list[tuple[int, int]]:
     """Return the enqueue and the dequeue (or -1) of each value, the first value first.
 
     A value comes before those that came or left after it had come or left. Of all values that may

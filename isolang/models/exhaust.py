@@ -7,6 +7,7 @@ nothing, so it needs more memory than the search, and it may give up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ def has_linearization(
     events += [
         (operation.end, 1, number)
         for number, operation in enumerate(operations)
-        if operation.end != float("inf")
+        if operation.end != math.inf
     ]
     open_: set[int] = set()
     possible = {_key(frozenset(), model.initial): (frozenset[int](), model.initial)}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from copy import copy
 from typing import Any, Final, TypeAlias
 
@@ -31,6 +33,8 @@ from isolang.options import Options
 
 MOST_CONFIRMED: Final = 300_000
 """The number of configurations after which the second algorithm for *invalid* gives up."""
+
+_MOST_OF_CORE: Final = 100_000  # configurations that the search of a core may visit
 
 
 def linearize(
@@ -173,17 +177,18 @@ class _Deciding:
             return numbers, Found(order=order)
         if shortcut.core:
             core = [numbers[i] for i in shortcut.core]
-            result = self.search(core)
-            if result.order is None:
-                return core, result
+            with suppress(WorkLimitError):
+                result = self.search(core, most=_MOST_OF_CORE)
+                if result.order is None:
+                    return core, result
         return numbers, self.search(numbers)
 
-    def search(self, numbers: Sequence[int]) -> Found:
-        remaining = None if self.limit is None else self.limit - self.configurations
+    def search(self, numbers: Sequence[int], *, most: float = math.inf) -> Found:
+        allowed = math.inf if self.limit is None else self.limit - self.configurations
         search = Search(
             [self.history[i] for i in numbers],
             self.model,
-            limit=remaining,
+            limit=min(allowed, most),
             poll=self.deadline.remaining,
         )
         try:

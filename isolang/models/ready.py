@@ -15,6 +15,7 @@ from isolang.errors import unknown_name_details
 from isolang.history.values import UNKNOWN, encode, preview
 from isolang.models.distinct import Shortcut, of_queue, of_unordered
 from isolang.models.model import Model, no_shortcut
+from isolang.models.nested import of_stack
 from isolang.models.operation import ObjectCall, Operation, same
 
 
@@ -55,7 +56,8 @@ def stack(initial: Iterable[Any] = ()) -> Model:
 
     A ``pop`` that returns ``None`` found the stack empty.
     """
-    return _model("stack", tuple(initial), _stack, _STACK)
+    first = tuple(initial)
+    return _model("stack", first, _stack, _STACK, shortcut=no_shortcut if first else of_stack)
 
 
 def set_(initial: Iterable[Any] = ()) -> Model:

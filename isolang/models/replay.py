@@ -7,6 +7,7 @@ operation comes after one that began when it had ended.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -29,9 +30,9 @@ def fault_in(
     for identity, operation in history.items():
         if times[identity] > 1:
             return f"it has {operation} twice"
-        if not times[identity] and operation.end != float("inf"):
+        if not times[identity] and operation.end != math.inf:
             return f"it lacks {operation}, which returned"
-    latest = float("-inf")
+    latest = -math.inf
     for operation in linearization:
         latest = max(latest, operation.start)
         if operation.end < latest:

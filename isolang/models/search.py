@@ -21,6 +21,7 @@ Three rules leave out configurations. Each is sound because of an exchange argum
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -103,13 +104,13 @@ class Search:
         operations: Sequence[Operation],
         model: Model,
         *,
-        limit: int | None = None,
+        limit: float = math.inf,
         poll: Callable[[], object] = lambda: None,
     ) -> None:
         """Prepare the search.
 
         Args:
-            limit: the number of configurations after which the search gives up; ``None`` for none.
+            limit: the number of configurations after which the search gives up.
             poll: called regularly; it ends the search by raising an exception.
         """
         self.operations = operations
@@ -132,7 +133,7 @@ class Search:
         self._many_calls = max(1, len(self._calls))
         by_start = sorted(range(len(operations)), key=lambda i: (operations[i].start, i))
         self._returning = sorted(
-            (i for i in by_start if operations[i].end != float("inf")),
+            (i for i in by_start if operations[i].end != math.inf),
             key=lambda i: operations[i].end,
         )
         before = self._equal_before(by_start, call_of)
@@ -149,7 +150,7 @@ class Search:
             while at < len(by_start) and operations[by_start[at]].start <= operations[last].end:
                 i = by_start[at]
                 at += 1
-                if operations[i].end == float("inf"):
+                if operations[i].end == math.inf:
                     if not self._observes[call_of[i]]:
                         pending_bit[i] = 1 << len(pending_bit)
                         first = pending_bit.get(before[i], 0)
@@ -329,7 +330,7 @@ class Search:
 
     def _count(self) -> None:
         self.configurations += 1
-        if self.limit is not None and self.configurations > self.limit:
+        if self.configurations > self.limit:
             raise WorkLimitError
         if self.configurations % _POLL == 0:
             self.poll()

@@ -122,6 +122,18 @@ def test_values_of_different_types():
         assert linearize(history, models.register()).outcome == "valid"
 
 
+def test_equal_calls_of_different_types():
+    """A write of ``True`` is not a write of ``1``, although Python calls them equal."""
+    history = [
+        Operation("write", 1, start=0, end=1),
+        Operation("write", True, start=2, end=3),
+        Operation("read", output=True, start=4, end=5),
+    ]
+    assert linearize(history, models.register()).outcome == "valid"
+    history[2] = replace(history[2], output=1)
+    assert linearize(history, models.register()).outcome == "invalid"
+
+
 def test_states_of_different_types():
     """States that are equal in Python, but not of one type, are kept apart."""
 
