@@ -16,7 +16,6 @@ from support.paths import ROOT
 
 from isolang.api import load_spec
 from isolang.comparison.compare import compare
-from isolang.comparison.separate import Bounds
 from isolang.language.classify.route import route
 
 LEVELS = {path.stem: path for path in sorted((ROOT / "examples/levels").glob("*.iso"))}
@@ -142,5 +141,5 @@ def test_litmus(name: str) -> None:
 def test_place(a: str, b: str, relation: str) -> None:
     """By proof in one direction, and by proof or a history in the other."""
     other = LEVELS.get(b, b)
-    found = compare(load_spec(LEVELS[a]), load_spec(other), bounds=Bounds(transactions=4, keys=3))
+    found = compare(load_spec(LEVELS[a]), load_spec(other), transactions=4)
     assert found.relation == relation
