@@ -67,6 +67,45 @@ def _set(rng: random.Random, depth: int, names: tuple[str, ...]) -> str:
     return f"{rng.choice(('domain', 'range'))}({_expr(rng, depth - 1, names)})"
 
 
+#: The same, with orders and other relations of transactions that carry a label.
+OF_LABELS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        'include "prelude.iso"\n'
+        'exists red : order on label "red" containing so & (label "red" * label "red")\n'
+        'exists blue : order on label "blue"\n',
+        ("red", "blue", "vo"),
+    ),
+    (
+        'include "adya.iso"\nexists red : order on label "red"\n'
+        'exists blue : order on label "blue" containing red & (label "blue" * label "blue")\n',
+        ("ww", "rw", "red", "blue"),
+    ),
+    (
+        'include "prelude.iso"\nexists rest : order on T \\ label "blue"\n'
+        'exists o[x] : order on W[x] & label "red"\n',
+        ("rest", "o"),
+    ),
+    (
+        'include "prelude.iso"\nexists some : order on label "r*"\n'
+        'exists vis : relation on label "blue" within so | wr | vo\n',
+        ("some", "vis"),
+    ),
+    (
+        'include "prelude.iso"\nexists co : order on T containing so | wr | vo\n'
+        'exists red : order on label "red" within co\n',
+        ("co", "red"),
+    ),
+)
+
+
+def random_text_of_labels(rng: random.Random) -> str:
+    """One or two checks beside orders of transactions that carry a label."""
+    head, names = rng.choice(OF_LABELS)
+    sets = ('[label "red"]', '(label "red" * label "blue")', '[T \\ label "red"]')
+    names = (*names, rng.choice(sets))
+    return head + "".join(_check(rng, f"c{i}", names) for i in range(rng.choice((1, 1, 2))))
+
+
 #: Levels that the native engine decides, and what a check beside them may speak of.
 BASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     *((name, ("ww", "rw")) for name in ("si", "ser", "psi", "pc", "pl-2", "pl-3", "cc-adya")),
