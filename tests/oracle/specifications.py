@@ -106,6 +106,50 @@ def random_text_of_labels(rng: random.Random) -> str:
     return head + "".join(_check(rng, f"c{i}", names) for i in range(rng.choice((1, 1, 2))))
 
 
+_TESTS = (
+    "[W]",
+    "[R]",
+    '[label "red"]',
+    '[T \\ label "blue"]',
+    '[label "red" | label "blue"]',
+    '[W] ; [label "red"]',
+)
+
+
+def random_text_of_an_order(rng: random.Random) -> str:
+    """A commit order that contains steps between tests, with axioms of SER, PC and SI."""
+
+    def tested() -> str:
+        step = rng.choice(("so", "so", "wr", "rt", "(so | wr)"))
+        before, after = (f"{rng.choice(_TESTS)} ; ", ""), ("", f" ; {rng.choice(_TESTS)}")
+        tests = rng.choice((before, after, (before[0], after[1])))
+        return step.join(tests)
+
+    bounds = (
+        "init | vo",
+        "wr | vo | init",
+        "so | wr | vo",
+        "wr | vo | rt",
+        f"vo | so | {tested()}",
+    )
+    lines = [f"exists co : order on T containing {rng.choice(bounds)}"]
+    inside = [tested() for _ in range(rng.choice((0, 1, 1, 2)))]
+    inside += ["so ; wr"] * (rng.random() < 0.2)
+    inside += ["(for x: [W[x]] ; so ; [R[x]])"] * (rng.random() < 0.1)
+    lines += [f"require {step} in co as c{i}" for i, step in enumerate(inside)]
+    seen = rng.choice((*inside, "wr", "so", "(wr | so)", "[W] ; wr", 'so ; [label "red"]'))
+    axioms = (
+        "co",
+        f"co ; {rng.choice(_TESTS)}",
+        f"co^* ; ({seen})",
+        f"co^* ; (wr | ({seen}))",
+        "co^* ; (for y: [W[y]] ; co ; [W[y]])",
+    )
+    chosen = [rng.choice(axioms) for _ in range(rng.choice((1, 1, 2)))]
+    lines += [f"require obs({phi}) in co as a{i}" for i, phi in enumerate(chosen)]
+    return "\n".join(('include "prelude.iso"', *lines, ""))
+
+
 #: Levels that the native engine decides, and what a check beside them may speak of.
 BASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     *((name, ("ww", "rw")) for name in ("si", "ser", "psi", "pc", "pl-2", "pl-3", "cc-adya")),
