@@ -326,11 +326,8 @@ void History::widen(const std::vector<std::int64_t>& earlier,
 
 void History::reserve_operations(std::size_t n) {
   op_kind.reserve(n);
-  op_ok.reserve(n);
   op_key.reserve(n);
   op_value.reserve(n);
-  op_source.reserve(n);
-  op_position.reserve(n);
 }
 
 std::int32_t History::add_list(const std::vector<std::int32_t>& atoms) {

@@ -187,9 +187,10 @@ std::vector<std::uint8_t> rows_to_omit(const History& h, const prepass::Scan& s,
     }
     const auto first = next;
     while (next != kept.end() && idx(next->statement) == i) ++next;
-    const auto begin = h.op_ok.begin() + h.statement_start[i], end = h.op_ok.begin() + h.statement_end[i];
-    if (h.statement_known[i] != kImplicit || std::find(begin, end, 0) != end || (first != next && first->key < 0)) continue;
-    for (std::int64_t op = h.statement_start[i]; op < h.statement_end[i]; ++op)
+    const auto rows = std::views::iota(h.statement_start[i], h.statement_end[i]);
+    const auto failed = [&](std::int64_t op) { return h.op_ok[idx(op)] == 0; };
+    if (h.statement_known[i] != kImplicit || std::ranges::any_of(rows, failed) || (first != next && first->key < 0)) continue;
+    for (const std::int64_t op : rows)
       open[idx(op)] = h.kind(op) == OpKind::read && h.op_source[idx(op)] == kSourceByValue && h.op_value[idx(op)] != kNil &&
                       !std::ranges::binary_search(first, next, h.op_key[idx(op)], {}, &ReturnedRow::key);
   }

@@ -185,7 +185,7 @@ class Cobra {
         ++contradicting_;  // the write id exists, but in another transaction, or for another key or value
         continue;
       }
-      h_.op_source[r] = write;
+      h_.op_source.set(idx(r), write);
     }
   }
 

@@ -111,8 +111,6 @@ void Simulator::reserve(std::size_t txns, std::size_t ops) {
   h.txn_begin.reserve(txns);
   h.txn_end.reserve(txns);
   h.txn_number.reserve(txns);
-  h.txn_position.reserve(txns);
-  h.txn_file.reserve(txns);
   h.op_start.reserve(txns + 1);
   h.reserve_operations(ops);
 }
