@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "core/index.hpp"
@@ -67,6 +68,39 @@ class Mostly {
   std::vector<T> entries_;  // empty if all of them are equal to the default
   std::size_t size_ = 0;
   mutable Expanded<T> expanded_;
+};
+
+// Stores nothing as long as each entry is its own number.
+class Ordinals {
+ public:
+  std::size_t size() const { return size_; }
+  bool all_ordinal() const { return entries_.empty(); }
+  std::int64_t operator[](std::size_t i) const {
+    return entries_.empty() ? static_cast<std::int64_t>(i) : entries_[i];
+  }
+  const std::int64_t* data() const { return entries_.data(); }  // null if all entries are their numbers
+  void push_back(std::int64_t entry) {
+    if (entries_.empty() && entry != static_cast<std::int64_t>(size_)) entries_ = expanded_of(size_);
+    if (!entries_.empty() || entry != static_cast<std::int64_t>(size_)) entries_.push_back(entry);
+    ++size_;
+  }
+
+  // Returns all entries. Call this only while holding the GIL.
+  const std::vector<std::int64_t>& expanded() const {
+    if (!entries_.empty()) return entries_;
+    if (expanded_.numbers.size() != size_) expanded_.numbers = expanded_of(size_);
+    return expanded_.numbers;
+  }
+
+ private:
+  static std::vector<std::int64_t> expanded_of(std::size_t size) {
+    std::vector<std::int64_t> entries(size);
+    std::iota(entries.begin(), entries.end(), 0);
+    return entries;
+  }
+  std::vector<std::int64_t> entries_;
+  std::size_t size_ = 0;
+  mutable Expanded<std::int64_t> expanded_;
 };
 
 // Stores runs of entries whose neighbours differ by the same step, such as the lines of operations: each is on the next

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/compact.hpp"
 #include "core/history.hpp"
 #include "core/index.hpp"
 
@@ -101,7 +102,7 @@ struct Problem {
   // The moments when the statement of each read was sent and answered. They are empty unless
   // each_read is set and the history has times.
   std::vector<std::int64_t> read_sent, read_answered;
-  std::vector<std::int64_t> candidate_start;  // [reads+1] into candidate
+  Ordinals candidate_start;  // [reads+1] into candidate
   std::vector<std::int32_t> candidate;  // indices into writer_*; never a write of the reader itself
   // The returned rows that build_problem omits, as ascending operations.
   std::vector<std::int64_t> omitted;
