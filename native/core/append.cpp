@@ -119,7 +119,7 @@ void make_room(History& to, const History& from, std::span<const std::int32_t> t
     };
     (reserve(columns), ...);
   };
-  room(transactions.size(), to.txn_session, to.txn_status, to.txn_begin, to.txn_end, to.txn_number, to.op_start);
+  room(transactions.size(), to.txn_session, to.txn_status, to.txn_number, to.op_start);
   room(operations, to.op_kind, to.op_key, to.op_value);
 }
 

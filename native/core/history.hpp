@@ -149,8 +149,8 @@ struct History {
   // One entry for each transaction.
   std::vector<std::int32_t> txn_session;  // session number from 0, in order of first appearance
   std::vector<std::uint8_t> txn_status;   // Status
-  std::vector<std::int64_t> txn_begin;    // real time in any unit; kTimeUnknownBegin if unknown
-  std::vector<std::int64_t> txn_end;      // kTimeUnknownEnd if unknown or unfinished
+  Mostly<std::int64_t, kTimeUnknownBegin> txn_begin;  // real time in any unit; kTimeUnknownBegin if unknown
+  Mostly<std::int64_t, kTimeUnknownEnd> txn_end;      // kTimeUnknownEnd if unknown or unfinished
   // The transaction's number in the file or, if the file has none, its ordinal, from 1. It is shown
   // as T<number>.
   std::vector<std::int64_t> txn_number;

@@ -18,11 +18,9 @@ constexpr auto kOptional = static_cast<std::uint8_t>(Inclusion::optional);
 
 // Returns a column with one more entry, for T0.
 template <typename T>
-std::vector<T> with_last(const std::vector<T>& column, T last) {
-  std::vector<T> longer;
-  longer.reserve(column.size() + 1);
-  longer.assign(column.begin(), column.end());
-  longer.push_back(last);
+std::vector<T> with_last(const auto& column, T last) {
+  std::vector<T> longer(column.size() + 1, last);
+  for (std::size_t i = 0; i < column.size(); ++i) longer[i] = column[i];
   return longer;
 }
 
@@ -30,7 +28,7 @@ void put_transactions(const History& h, Problem& p) {
   p.n = h.transactions();
   p.sessions = h.sessions;
   p.keys = h.n_keys();
-  p.session = with_last(h.txn_session, -1);
+  p.session = with_last<std::int32_t>(h.txn_session, -1);
   if (h.has_groups()) p.group = with_last(h.txn_group, kNil);
   p.has_time = h.has_time;
   p.slack = h.slack;
