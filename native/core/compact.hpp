@@ -70,6 +70,28 @@ class Mostly {
   mutable Expanded<T> expanded_;
 };
 
+// Stores numbers that fit 32 bits, and is read as a column of larger ones.
+class Narrow {
+ public:
+  Narrow() = default;
+  explicit Narrow(std::vector<std::int32_t> entries) : entries_(std::move(entries)) {}
+  std::size_t size() const { return entries_.size(); }
+  std::int64_t operator[](std::size_t i) const { return entries_[i]; }
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
+
+  // Returns all entries. Call this only while holding the GIL.
+  const std::vector<std::int64_t>& expanded() const {
+    auto& numbers = expanded_.numbers;
+    if (numbers.size() != entries_.size()) numbers.assign(entries_.begin(), entries_.end());
+    return numbers;
+  }
+
+ private:
+  std::vector<std::int32_t> entries_;
+  mutable Expanded<std::int64_t> expanded_;
+};
+
 // Stores nothing as long as each entry is its own number.
 class Ordinals {
  public:

@@ -163,17 +163,17 @@ std::vector<std::int32_t> put_writers(const prepass::Scan& s, prepass::Candidate
         writer_of[e] = static_cast<std::int32_t>(kept);
         p.writer_txn.push_back(c.txn[e]);
         p.writer_value.push_back(c.value[e]);
-        p.writer_op.push_back(c.op[e]);
-        ++kept;
+        c.op[kept++] = c.op[e];  // moves to the place of an earlier writer, or stays where it is
       }
     }
+    c.op.resize(kept);
     p.key_start.push_back(static_cast<std::int32_t>(kept));
   } else {
     p.key_start = c.key_start;
     p.writer_txn = std::move(c.txn);
     p.writer_value = std::move(c.value);
-    p.writer_op = std::move(c.op);
   }
+  p.writer_op = Narrow(std::move(c.op));
   return writer_of;
 }
 
@@ -243,7 +243,7 @@ std::vector<prepass::UnexplainedRead> put_reads(const History& h, prepass::Scan&
   for (std::size_t r = 0; r < reads; ++r) {
     if (!counts(r)) continue;
     const std::int32_t t = s.read_txn[r], key = s.read_key[r];
-    const std::int64_t op = s.read_op[r];
+    const std::int32_t op = s.read_op[r];
     const prepass::Candidates::Range range = c.range[r];
     if (is_omitted(r)) {
       p.omitted.push_back(op);
@@ -274,7 +274,7 @@ std::vector<prepass::UnexplainedRead> put_reads(const History& h, prepass::Scan&
   s.read_op.resize(kept);
   p.read_txn = std::move(s.read_txn);
   p.read_key = std::move(s.read_key);
-  p.read_op = std::move(s.read_op);
+  p.read_op = Narrow(std::move(s.read_op));
   for (std::size_t i = 0; i < repeated_op.size(); ++i)
     if (const std::int32_t into = number_of[c.repeated[i].first]; into >= 0) {
       p.merged_op.push_back(repeated_op[i]);
@@ -367,6 +367,9 @@ void put_anomalies(std::vector<Anomaly> found, Problem& p) {
 
 Problem build_problem(const History& h, bool unread, bool each_read, std::optional<std::span<const ReturnedRow>> rows) {
   h.validate();
+  if (h.operations() > std::numeric_limits<std::int32_t>::max())
+    throw std::domain_error("the history has " + std::to_string(h.operations()) +
+                            " operations, expected at most 2147483647");
   prepass::Scan s = prepass::scan(h);
   prepass::Candidates c = prepass::find_candidates(h, s);
   const std::vector<prepass::StatedOrder> stated = prepass::order_by_versions(h, c);

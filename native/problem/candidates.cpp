@@ -87,14 +87,14 @@ std::vector<Read> reads_by_key(const History& h, const Scan& s, std::vector<std:
 void put_writers_by_key(const History& h, Scan& s, Candidates& c) {
   const std::size_t writers = s.writer_op.size(), total = writers + idx(h.n_keys());
   std::vector<std::int32_t> next(idx(h.n_keys()) + 1, 0);
-  for (const std::int64_t op : s.writer_op) ++next[idx(h.op_key[op]) + 1];
+  for (const std::int32_t op : s.writer_op) ++next[idx(h.op_key[op]) + 1];
   for (std::size_t key = 0; key < idx(h.n_keys()); ++key) next[key + 1] += next[key] + 1;
   c.key_start = next;
   c.txn.resize(total);
   c.value.resize(total);
   c.op.resize(total);
   if (s.has_lists()) c.entry.resize(total);
-  const auto put = [&](std::int32_t position, std::int32_t txn, std::int32_t value, std::int64_t op, std::int32_t entry) {
+  const auto put = [&](std::int32_t position, std::int32_t txn, std::int32_t value, std::int32_t op, std::int32_t entry) {
     c.txn[position] = txn;
     c.value[position] = value;
     c.op[position] = op;
@@ -103,12 +103,12 @@ void put_writers_by_key(const History& h, Scan& s, Candidates& c) {
   for (std::size_t key = 0; key < idx(h.n_keys()); ++key)
     put(next[key]++, h.transactions(), h.initial_value[key], -1, -1);
   for (std::size_t w = 0; w < writers; ++w) {
-    const std::int64_t op = s.writer_op[w];
+    const std::int32_t op = s.writer_op[w];
     put(next[h.op_key[op]]++, s.writer_txn[w], h.op_value[op], op, static_cast<std::int32_t>(w));
   }
   if (s.has_lists()) return;
   s.writer_txn = std::vector<std::int32_t>();
-  s.writer_op = std::vector<std::int64_t>();
+  s.writer_op = std::vector<std::int32_t>();
 }
 
 // Moves each entry from `first` on to its place.

@@ -35,12 +35,10 @@ struct Scan {
   std::vector<std::uint8_t> key_is_list;  // [keys]; empty if the history has no lists
 
   // The last writes: one for each transaction and key that it writes. Without lists, find_candidates takes them away.
-  std::vector<std::int32_t> writer_txn;
-  std::vector<std::int64_t> writer_op;
+  std::vector<std::int32_t> writer_txn, writer_op;
 
   // The external reads, not yet merged. put_reads takes them away.
-  std::vector<std::int32_t> read_txn, read_key;
-  std::vector<std::int64_t> read_op;
+  std::vector<std::int32_t> read_txn, read_key, read_op;
 
   // The lists: all appends, chained by transaction and key, and all list reads with known results.
   std::vector<std::int32_t> first_append,
@@ -98,7 +96,7 @@ struct Candidates {
   std::vector<std::int32_t> key_start;   // [keys+1] the start of each key
   std::vector<std::int32_t> entry;       // index into Scan::writer_*, or -1 for T0; empty without lists
   std::vector<std::int32_t> txn, value;  // the number of transactions and the initial value for T0
-  std::vector<std::int64_t> op;          // -1 for T0
+  std::vector<std::int32_t> op;          // -1 for T0
   // The writers low … high-1 that may explain a read, for each entry of Scan::read_*.
   struct Range {
     std::int32_t low = 0, high = 0;

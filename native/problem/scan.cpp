@@ -140,14 +140,14 @@ Scan scan(const History& h) {
         if (first) {
           mine = {t, static_cast<std::int32_t>(s.writer_txn.size())};
           s.writer_txn.push_back(t);
-          s.writer_op.push_back(op);
+          s.writer_op.push_back(static_cast<std::int32_t>(op));
           if (lists) {
             s.first_append.push_back(-1);
             s.last_append.push_back(-1);
           }
         } else {
           // mutant: first-write-counts
-          s.writer_op[mine.writer] = op;
+          s.writer_op[mine.writer] = static_cast<std::int32_t>(op);
         }
         if (kind == OpKind::append) {
           const auto append = static_cast<std::int32_t>(s.append_op.size());
@@ -174,7 +174,7 @@ Scan scan(const History& h) {
         if (own_last >= 0) continue;
         s.read_txn.push_back(t);
         s.read_key.push_back(key);
-        s.read_op.push_back(op);
+        s.read_op.push_back(static_cast<std::int32_t>(op));
         continue;
       }
       s.any_source |= source != kSourceByValue;
@@ -194,7 +194,7 @@ Scan scan(const History& h) {
       }
       s.read_txn.push_back(t);
       s.read_key.push_back(key);
-      s.read_op.push_back(op);
+      s.read_op.push_back(static_cast<std::int32_t>(op));
     }
     for (std::size_t i = first_list_read; i < s.list_reads.size(); ++i) {
       const Own& mine = own[s.list_reads[i].key];
