@@ -203,8 +203,8 @@ std::vector<std::uint8_t> rows_to_omit(const History& h, const prepass::Scan& s,
   return open;
 }
 
-// Makes the reads of `s` the problem's reads, except those that are left out, and adds their candidates. Returns the
-// reads of register keys that have none.
+// Makes the reads of `s` the problem's reads, except those that it omits, and adds their candidates. Returns the reads
+// of register keys that have none.
 std::vector<prepass::UnexplainedRead> put_reads(const History& h, prepass::Scan& s, const prepass::Candidates& c,
                                     const std::vector<std::int32_t>& writer_of, bool each,
                                     const std::vector<std::uint8_t>& open, Problem& p) {

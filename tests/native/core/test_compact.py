@@ -44,20 +44,20 @@ def _random_columns(seed: int) -> tuple[_native.Columns, list[int], list[int], s
 def test_a_compact_column_has_every_entry(seed: int) -> None:
     """Positions, sources and failures are read as they were added, also from a copy or a pickle."""
     columns, positions, sources, failed = _random_columns(seed)
-    for one in (columns, copy(columns), pickle.loads(pickle.dumps(columns))):
-        assert one.op_position.tolist() == positions
-        assert one.txn_position.tolist() == positions[::3]
-        assert one.op_source.tolist() == sources
-        assert one.op_ok.tolist() == [op not in failed for op in range(len(positions))]
-        assert one.txn_file.tolist() == [first % 2 for first in range(0, len(positions), 3)]
+    for same in (columns, copy(columns), pickle.loads(pickle.dumps(columns))):
+        assert same.op_position.tolist() == positions
+        assert same.txn_position.tolist() == positions[::3]
+        assert same.op_source.tolist() == sources
+        assert same.op_ok.tolist() == [op not in failed for op in range(len(positions))]
+        assert same.txn_file.tolist() == [first % 2 for first in range(0, len(positions), 3)]
 
 
 def test_a_view_shows_a_later_change() -> None:
     """A change of one source shows in the column that Python has already seen."""
     columns = _columns([1, 2, 3], [c.SOURCE_BY_VALUE] * 3, set())
-    seen = columns.op_source
+    sources = columns.op_source
     columns.set_source(1, c.SOURCE_INITIAL)
-    assert seen.tolist() == columns.op_source.tolist() == [-1, c.SOURCE_INITIAL, -1]
+    assert sources.tolist() == columns.op_source.tolist() == [-1, c.SOURCE_INITIAL, -1]
     columns.set_source(1, c.SOURCE_BY_VALUE)
     assert columns.op_source.tolist() == [-1, -1, -1]
 
