@@ -242,7 +242,11 @@ def read_edn(
     data: Buffer, file_name: str = "", timeout: float = 0.0
 ) -> tuple[Columns, dict[str, Any]]: ...
 def read_edn_in_pieces(
-    file: int, file_name: str, take: Callable[[memoryview], object], timeout: float = 0.0
+    file: int,
+    size: int,
+    file_name: str,
+    take: Callable[[memoryview], object],
+    timeout: float = 0.0,
 ) -> tuple[Columns, dict[str, Any]] | None: ...
 def follow_edn(
     data: Buffer, file_name: str, before: dict[str, Any], timeout: float = 0.0

@@ -220,13 +220,13 @@ class FilePieces {
   bool ended_ = false;
 };
 
-nb::object read_edn_in_pieces(int file, const std::string& file_name, nb::object take, double timeout) {
+nb::object read_edn_in_pieces(int file, std::size_t size, const std::string& file_name, nb::object take, double timeout) {
   Budget budget = interruptible_budget(timeout);
   FilePieces pieces(file, take);
   std::optional<Reading> reading;
   {
     const nb::gil_scoped_release released;
-    reading = read_edn([&] { return pieces.next(); }, file_name, budget);
+    reading = read_edn(TextInPieces{[&] { return pieces.next(); }, size}, file_name, budget);
   }
   if (!reading) return nb::none();
   return as_python(std::move(*reading));
@@ -258,7 +258,7 @@ void register_readers(nb::module_& m) {
     }, "data"_a, "file_name"_a = "", "timeout"_a = 0.0);
   };
   one_file("read_edn", static_cast<Reading (*)(std::string_view, const std::string&, Budget&)>(read_edn));
-  m.def("read_edn_in_pieces", &read_edn_in_pieces, "file"_a, "file_name"_a, "take"_a, "timeout"_a = 0.0,
+  m.def("read_edn_in_pieces", &read_edn_in_pieces, "file"_a, "size"_a, "file_name"_a, "take"_a, "timeout"_a = 0.0,
         "Reads a file of operation maps without holding its text; shows each piece of it to `take`. None if the text has "
         "to be read as a whole.");
   m.def("follow_edn", &follow, "data"_a, "file_name"_a, "before"_a, "timeout"_a = 0.0);

@@ -132,7 +132,7 @@ Operations parse(std::string_view data, const std::string& name, History& histor
                  std::int64_t first_line = 1, bool json = false);
 // The same for a text that comes piece by piece. An error may be about the end of a piece alone: read the text as a whole
 // then.
-Operations parse(const NextLines& next, const std::string& name, History& history, Budget& budget);
+Operations parse(const TextInPieces& text, const std::string& name, History& history, Budget& budget);
 
 // Pass 2 turns operation maps into transactions of `history`. In a block of a file, positions are bytes, and times are
 // bytes of all files (or :time). Predicate reads are then not lowered, because other blocks have other rows.

@@ -673,10 +673,10 @@ Reading read_edn(std::string_view data, const std::string& name, Budget& budget)
   return out;
 }
 
-std::optional<Reading> read_edn(const NextLines& next, const std::string& name, Budget& budget) {
+std::optional<Reading> read_edn(const TextInPieces& text, const std::string& name, Budget& budget) {
   Reading out;
   try {
-    const jepsen::Operations operations = jepsen::parse(next, name, out.history, budget);
+    const jepsen::Operations operations = jepsen::parse(text, name, out.history, budget);
     jepsen::pair(operations, name, out.history, out.remarks, budget);
   } catch (const ReadError&) {
     return std::nullopt;

@@ -19,7 +19,7 @@ constexpr const char* kUnknownMicroOp = "an unknown micro-operation";
 class Parser {
  public:
   Parser(std::string_view data, const std::string& name, History& history, Budget& budget, std::int64_t first_line,
-         const NextLines* more = nullptr)
+         const TextInPieces* more = nullptr)
       : forms_(data, name, first_line), more_(more), name_(name), history_(history), keys_(history.key_atoms),
         values_(history.values), groups_(history.groups), versions_(history.versions),
         budget_(budget) {}
@@ -40,7 +40,8 @@ class Parser {
     while (true) {
       forms_.blank();
       if (forms_.at_end() && more_ != nullptr) {
-        if (const std::string_view lines = (*more_)(); !lines.empty()) {
+        if (const std::string_view lines = more_->next(); !lines.empty()) {
+          expect_maps();
           forms_.go_on(lines);
           continue;
         }
@@ -65,6 +66,15 @@ class Parser {
   }
 
  private:
+  // Reserves room for all maps once, judging by the first ones. What is not filled takes no memory.
+  void expect_maps() {
+    if (expected_) return;
+    expected_ = true;
+    const std::size_t times = more_->bytes / static_cast<std::size_t>(forms_.offset()) + 1;
+    out_.operations.reserve(out_.operations.size() * times * 9 / 8);
+    out_.micro_ops.reserve(out_.micro_ops.size() * times * 9 / 8);
+  }
+
   // Decides whether the text is JSON: it is iff the first key of the first map is a string.
   void look_for_json() {
     const auto start = forms_.mark();
@@ -602,7 +612,7 @@ class Parser {
   }
 
   Forms forms_;
-  const NextLines* const more_;  // what follows the text in `forms_`; null if nothing does
+  const TextInPieces* const more_;  // what follows the text in `forms_`; null if nothing does
   const std::string& name_;
   History& history_;
   Numbers keys_, values_, groups_, versions_;
@@ -610,6 +620,7 @@ class Parser {
   Numbers name_numbers_{names_};
   Budget& budget_;
   Operations out_;
+  bool expected_ = false;  // whether room for all maps has been reserved
   Details details_;  // of the current map
   struct Wrong {
     const char* what = nullptr;
@@ -644,8 +655,8 @@ Operations parse(std::string_view data, const std::string& name, History& histor
   return Parser(without_byte_order_mark(data), name, history, budget, first_line).parse(json);
 }
 
-Operations parse(const NextLines& next, const std::string& name, History& history, Budget& budget) {
-  return Parser(without_byte_order_mark(next()), name, history, budget, 1, &next).parse(false);
+Operations parse(const TextInPieces& text, const std::string& name, History& history, Budget& budget) {
+  return Parser(without_byte_order_mark(text.next()), name, history, budget, 1, &text).parse(false);
 }
 
 }  // namespace isolang::jepsen

@@ -53,11 +53,14 @@ Reading read_edn(std::string_view data, const std::string& name, Budget& budget)
 struct NeedsWholeText : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-// Returns the next whole lines of a text, which stay valid until the next call; empty at the end.
-using NextLines = std::function<std::string_view()>;
+struct TextInPieces {
+  // Returns the next whole lines of the text, which stay valid until the next call; empty at the end.
+  std::function<std::string_view()> next;
+  std::size_t bytes;  // of the whole text, as expected
+};
 // Reads EDN that comes piece by piece, so that its text takes no memory. Returns nothing if the text has to be read as a
 // whole: for an error, which may be about the end of a piece only, or if the text is JSON.
-std::optional<Reading> read_edn(const NextLines& next, const std::string& name, Budget& budget);
+std::optional<Reading> read_edn(const TextInPieces& text, const std::string& name, Budget& budget);
 namespace jepsen {
 struct Following;
 }

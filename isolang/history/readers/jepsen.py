@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,7 +84,8 @@ def read_in_pieces(
         take(piece)
 
     shown_name = name.encode("utf-8", "backslashreplace").decode()
-    found = _native.read_edn_in_pieces(file, shown_name, see, timeout=timeout)
+    size = os.fstat(file).st_size
+    found = _native.read_edn_in_pieces(file, size, shown_name, see, timeout=timeout)
     return None if found is None else _reading(*found, name, start[0] if start else b"", [])
 
 
