@@ -610,6 +610,7 @@ def build_problem(
     unread: bool = False,
     each_read: bool = False,
     rows: NDArray[np.int32] | None = None,
+    moments: bool = True,
 ) -> Problem: ...
 def fits_one_total_order(problem: Problem, *, sessions: bool, real_time: bool) -> bool: ...
 

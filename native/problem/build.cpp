@@ -353,7 +353,8 @@ void put_anomalies(std::vector<Anomaly> found, Problem& p) {
 
 }  // namespace
 
-Problem build_problem(const History& h, bool unread, bool each_read, std::optional<std::span<const ReturnedRow>> rows) {
+Problem build_problem(const History& h, bool unread, bool each_read, std::optional<std::span<const ReturnedRow>> rows,
+                      bool with_moments) {
   h.validate();
   const prepass::Scan s = prepass::scan(h);
   prepass::Candidates c = prepass::find_candidates(h, s);
@@ -365,7 +366,7 @@ Problem build_problem(const History& h, bool unread, bool each_read, std::option
   p.ignored_failed_ops = s.ignored_failed_ops;
   p.ignored_unknown_reads = s.ignored_unknown_reads;
   const std::vector<std::int32_t> writer_of = put_writers(s, c, p);
-  const OperationMoments moments = put_moments(h, p);
+  const OperationMoments moments = with_moments ? put_moments(h, p) : OperationMoments{};
   const std::vector<std::uint8_t> open = rows ? rows_to_omit(h, s, c, *rows) : std::vector<std::uint8_t>{};
   const std::vector<std::int32_t> unexplained = put_reads(s, c, writer_of, each_read, open, p);
   p.each_read = each_read;

@@ -102,7 +102,7 @@ class DynamicOrder {
 template <typename Visit>
 void DynamicOrder::each_out(std::int32_t v, Visit visit) const {
   const auto node = idx(v);
-  for (std::int64_t i = out_.start[node]; i < out_.start[node + 1]; ++i)
+  for (std::uint32_t i = out_.start[node]; i < out_.start[node + 1]; ++i)
     visit(out_.item[i], static_cast<Place>(i));
   for (std::int32_t e = out_head_[node]; e >= 0; e = out_next_[e]) visit(to_[e], ~e);
 }
