@@ -367,7 +367,7 @@ void Pruner::find_own_writers() {
   writers_by_txn_ = group_by(
       p.n + 1, p.writer_txn.size(), [&](std::size_t w) { return p.writer_txn[w]; },
       [](std::size_t w) { return static_cast<std::int32_t>(w); });
-  keys_by_txn_.resize(writers_by_txn_.item.size());
+  if (graph.forbids_return_paths) keys_by_txn_.resize(writers_by_txn_.item.size());
   for (std::size_t i = 0; i < keys_by_txn_.size(); ++i)
     keys_by_txn_[i] = key_of_[writers_by_txn_.item[i]];
   // For each key, the last transaction below that writes it, and its writer.

@@ -145,12 +145,12 @@ class Pruner {
     return writers_by_txn_.of(txn);
   }
   std::span<const std::int32_t> keys_of_writers() const { return key_of_; }
-  // Returns the keys of `writers_of`, in the same order.
+  // Returns the keys of `writers_of`, in the same order. Only for checks that forbid return paths.
   std::span<const std::int32_t> keys_written_by(std::int32_t txn) const {
     const auto first = idx(writers_by_txn_.start[idx(txn)]), last = idx(writers_by_txn_.start[idx(txn) + 1]);
     return std::span(keys_by_txn_).subspan(first, last - first);
   }
-  std::int32_t write_of(std::int32_t txn, std::int32_t key) const;  // a writer, or -1
+  std::int32_t write_of(std::int32_t txn, std::int32_t key) const;  // a writer, or -1; as keys_written_by
   std::size_t candidates_left(std::int32_t read) const;  // number of candidates not eliminated
   std::size_t open_candidates() const;  // of reads without a certain source, unless deferred
   Adjacency readers() const;            // writer -> reads that certainly take it as their source
@@ -218,7 +218,7 @@ class Pruner {
   // For each writer: the previous writer of its key in its session, or -1.
   std::vector<std::int32_t> session_before_;
   Adjacency writers_by_txn_;
-  std::vector<std::int32_t> keys_by_txn_;  // for each item of writers_by_txn_, its key
+  std::vector<std::int32_t> keys_by_txn_;  // for each item of writers_by_txn_, its key; or empty, if no check needs it
   bool direct_ = false;                               // some check is direct
   PairSet ordered_behind_;                            // pairs handled by prune_direct
   std::vector<std::uint8_t>

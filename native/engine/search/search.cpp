@@ -67,7 +67,8 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
       order_(
           graph_.edges.size() + holds_.size(), [this](std::size_t i) { return permanent(i).from; },
           [this](std::size_t i) { return permanent(i).to; },
-          may_start_anew_ ? pruner.rank : std::move(start.rank)),
+          may_start_anew_ ? pruner.rank : std::move(start.rank),
+          holds_.empty() && pruner.successors().item.size() == graph_.edges.size() ? &pruner.successors() : nullptr),
       permanent_(order_.edges()),
       orders_at_(p_.writer_txn.size()),
       sources_at_(p_.writer_txn.size()),
