@@ -70,7 +70,7 @@ struct Problem {
   std::vector<std::int64_t> begin, end;  // [n+1] real time, see History
 
   // The moments compared by done, late and locked. All of them are empty if the history has no
-  // times. Each transaction has the moments when its first statement was answered and when COMMIT
+  // times, or if build_problem left them out. Each transaction has the moments when its first statement was answered and when COMMIT
   // was sent and answered. Each writer of a key has the moment when its first write of the key was
   // answered.
   std::vector<std::int64_t> first_answer, commit_begin, commit_end;  // [n+1]
@@ -157,7 +157,9 @@ struct Problem {
 // With `rows`, the problem omits each row returned by an implicit predicate read if the row has
 // several candidates, all of them certain to be included, unless it is listed in `rows`
 // (ascending).
+//
+// Without `moments`, the moments that only done, late and locked compare are left empty.
 Problem build_problem(const History& history, bool unread = false, bool each_read = false,
-                      std::optional<std::span<const ReturnedRow>> rows = std::nullopt);
+                      std::optional<std::span<const ReturnedRow>> rows = std::nullopt, bool moments = true);
 
 }  // namespace isolang

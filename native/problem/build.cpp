@@ -365,7 +365,8 @@ void put_anomalies(std::vector<Anomaly> found, Problem& p) {
 
 }  // namespace
 
-Problem build_problem(const History& h, bool unread, bool each_read, std::optional<std::span<const ReturnedRow>> rows) {
+Problem build_problem(const History& h, bool unread, bool each_read, std::optional<std::span<const ReturnedRow>> rows,
+                      bool with_moments) {
   h.validate();
   if (h.operations() > std::numeric_limits<std::int32_t>::max())
     throw std::domain_error("the history has " + std::to_string(h.operations()) +
@@ -380,7 +381,7 @@ Problem build_problem(const History& h, bool unread, bool each_read, std::option
   p.ignored_failed_ops = s.ignored_failed_ops;
   p.ignored_unknown_reads = s.ignored_unknown_reads;
   const std::vector<std::int32_t> writer_of = put_writers(s, c, p);
-  const OperationMoments moments = put_moments(h, p);
+  const OperationMoments moments = with_moments ? put_moments(h, p) : OperationMoments{};
   const std::vector<std::uint8_t> open = rows ? rows_to_omit(h, s, c, *rows) : std::vector<std::uint8_t>{};
   const prepass::NamedVersions named = prepass::compare_named_versions(h, s, c, p.inclusion);
   const auto unexplained = put_reads(h, s, c, writer_of, each_read, open, p);
