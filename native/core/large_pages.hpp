@@ -6,7 +6,7 @@
 
 namespace isolang {
 
-inline constexpr std::size_t kLargeBlock = std::size_t{8} << 20;
+inline constexpr std::size_t kLargeBlock = std::size_t{1} << 20;
 
 // Requests large pages for the next `bytes` of the heap before they are used, but reserves only the
 // addresses. The heap then keeps its memory between one stage and the next. The call changes the
