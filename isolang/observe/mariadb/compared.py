@@ -157,8 +157,8 @@ class ComparedColumn:
             return self._moment(value, oid)
         if self.ordered:
             return self._number(value, oid)
-        if oid == NUMERIC:
-            raise UnknownValueError("a number")
+        if oid:
+            raise UnknownValueError("a number or a time")
         return self._text(value)
 
     def _digits(self) -> int:

@@ -209,14 +209,14 @@ def _reading_tables(
         names = re.compile(
             rf"(?<![\w$])(?:{'|'.join(map(re.escape, named))})(?![\w$])", re.IGNORECASE
         )
-        found = {
+        reading = {
             (schema, table)
             for schema, table, body in triggers
             if body is None or _READS.search(body) or (named and names.search(body))
         }
-        if found == readers:
+        if reading == readers:
             return readers
-        readers = found
+        readers = reading
 
 
 _PLANS: Final[dict[tuple[str, ...], SentPlan]] = {}

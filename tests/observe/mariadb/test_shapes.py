@@ -160,3 +160,26 @@ def test_prepared_upserts_that_leave_a_row_as_it_was(mariadb, tmp_path):
         application.stop()
     assert {kind_of(what) for what in application.unseen} == {"conflicts"}
     assert application.accepted_outcome("ser") == "valid"
+
+
+def test_times_that_are_compared_with_texts(mariadb, tmp_path):
+    """A parameter that is a time is compared with a text as a time, and so may equal many texts."""
+    schema = (
+        "CREATE TABLE day (name VARCHAR(20) PRIMARY KEY, n INT)",
+        "INSERT INTO day VALUES ('2026-1-2', 1), ('2026-01-03', 2)",
+    )
+    with observed(mariadb, tmp_path / "h.edn", (*SCHEMA, *schema)) as application:
+        clients = [Raw(7 << 16, host="127.0.0.1", port=application.observer.port) for _ in range(2)]
+        for client in clients:
+            client.answer(3, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            client.answer(3, "BEGIN")
+            client.answer(22, "SELECT n FROM day WHERE name = ?")
+            day = b"\4" + struct.pack("<HBB", 2026, 1, 2)
+            answer = client.answer(23, client.statement + b"\0\1\0\0\0\0\1\x0a\0" + day)
+            assert len(answer) == 5
+        for name, client in zip(("2026-1-02", "2026-01-2"), clients, strict=True):
+            client.answer(3, f"INSERT INTO day VALUES ('{name}', 3)")
+            client.answer(3, "COMMIT")
+        application.stop()
+    assert application.unseen == {}
+    assert application.outcome("ser") == "invalid"
