@@ -150,7 +150,7 @@ def operations_of(history: History, txns: Iterable[int]) -> list[int]:
 
 
 class Mentioned:
-    """What steps mention, found in one pass over them.
+    """The transactions, reads and keys that steps mention, found in one pass over them.
 
     Attributes:
         reads: the reads.
@@ -387,9 +387,7 @@ class Sources:
         self, steps: Sequence[Step], mentioned: Mentioned, closed: set[int], every_write: bool
     ) -> set[int]:
         history, columns = self._history, self._history.columns
-        reads = (
-            mentioned.reads | self._filtering(mentioned.filtered) | self.showing(mentioned.keys)
-        )
+        reads = mentioned.reads | self._filtering(mentioned.filtered) | self.showing(mentioned.keys)
         txns = closed.union(*(self.appenders(op) for op in reads))
         found = set(reads)
         kinds, key_of = columns.op_kind, columns.op_key

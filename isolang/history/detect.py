@@ -261,9 +261,7 @@ def _is_workload(text: str, functions: Sequence[tuple[str, str]]) -> bool:
     if names != {"read", "write"}:
         return False
     collections = {
-        name
-        for name, part in functions
-        if re.search(_COLLECTION, part) or re.search(_LONG, part)
+        name for name, part in functions if re.search(_COLLECTION, part) or re.search(_LONG, part)
     }
     return collections == {"read"} or re.search(_SET, text) is not None
 

@@ -23,8 +23,8 @@ namespace {
 constexpr std::int32_t kMaxPasses = 8;
 constexpr int kSweeps = 8;  // a sweep over the graph costs much less than a pass
 // How many edges a sweep visits at most. The cycles of the first one become the refutation, and are
-// worth more effort than those of the others.
-constexpr std::int64_t kFirstSweep = 2'000'000, kVisitsOfEdge = 16;
+// worth more effort than those that only say which assumed orders to withdraw.
+constexpr std::int64_t kFirstSweep = 2'000'000, kOtherSweep = 100'000, kVisitsOfEdge = 16;
 constexpr std::size_t kPrefetchedCandidates = 24;                  // number of candidates
 constexpr std::int32_t kPrefetchedTransactions = 2;
 // In a graph with more nodes than this, another pass must promise a conclusion per
@@ -198,8 +198,12 @@ void Pruner::find_cycles(std::size_t enough) {
       if (const Node v = graph.edges[e].from; graph.transaction_of(v) >= 0) left_out[v] = 1;
   };
   std::ranges::for_each(cycles, leave_out);
+  const bool assumes = std::ranges::any_of(
+      graph.automata, [](const Automaton& m) { return m.so_is_assumed || m.rt_is_assumed; });
   for (; sweeps_ < kSweeps && cycles.size() < enough; ++sweeps_) {
-    const std::int64_t effort = sweeps_ == 0 ? kFirstSweep : kVisitsOfEdge * std::ssize(graph.edges);
+    const std::int64_t effort = sweeps_ == 0 && !assumes
+                                    ? kFirstSweep
+                                    : kOtherSweep + kVisitsOfEdge * std::ssize(graph.edges);
     auto found = short_cycles(graph.edges, left_out, effort, budget_);
     if (found.empty()) break;
     for (auto& cycle : found) {
