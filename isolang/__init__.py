@@ -28,7 +28,8 @@ if find_spec("isolang._native") is None:
 from isolang.renderers import RENDERERS
 
 if TYPE_CHECKING:
-    from isolang.api import check, load_history, load_spec
+    from isolang.api import check, levels, load_history, load_spec
+    from isolang.comparison.compare import Comparison, Implication, SeparatingHistory, compare
     from isolang.errors import (
         HistoryError,
         IsolangError,
@@ -39,12 +40,15 @@ if TYPE_CHECKING:
     )
     from isolang.foresee.predict import predict
     from isolang.foresee.predicted import Prediction, Predictions
+    from isolang.foresee.robustness import Robustness, robust
     from isolang.history import UNKNOWN, History, Keyword, Transaction, save_history
     from isolang.many import Checked, check_many
     from isolang.models.linearize import linearize
     from isolang.models.model import Model
     from isolang.models.operation import Operation
     from isolang.models.read import load_operations
+    from isolang.pipeline.levels import Levels, LevelStanding
+    from isolang.programs.outcomes import Outcome, OutcomeTable, outcomes
     from isolang.run.record.recorder import Recorder
     from isolang.testing.assertion import IsolationError, UndecidedError, assert_level
     from isolang.verdict import Invalid, Unknown, Valid, Verdict
@@ -52,18 +56,26 @@ if TYPE_CHECKING:
 __all__ = [
     "UNKNOWN",
     "Checked",
+    "Comparison",
     "History",
     "HistoryError",
+    "Implication",
     "Invalid",
     "IsolangError",
     "IsolationError",
     "Keyword",
+    "LevelStanding",
+    "Levels",
     "Model",
     "ModelError",
     "Operation",
+    "Outcome",
+    "OutcomeTable",
     "Prediction",
     "Predictions",
     "Recorder",
+    "Robustness",
+    "SeparatingHistory",
     "SpecError",
     "Transaction",
     "UndecidedError",
@@ -75,23 +87,34 @@ __all__ = [
     "assert_level",
     "check",
     "check_many",
+    "compare",
+    "levels",
     "linearize",
     "load_history",
     "load_operations",
     "load_spec",
+    "outcomes",
     "predict",
+    "robust",
     "save_history",
 ]
 
 _HOME = {
     "check": "isolang.api",
+    "levels": "isolang.api",
     "load_history": "isolang.api",
     "load_spec": "isolang.api",
+    "compare": "isolang.comparison.compare",
+    "Comparison": "isolang.comparison.compare",
+    "Implication": "isolang.comparison.compare",
+    "SeparatingHistory": "isolang.comparison.compare",
     "Checked": "isolang.many",
     "check_many": "isolang.many",
     "predict": "isolang.foresee.predict",
     "Prediction": "isolang.foresee.predicted",
     "Predictions": "isolang.foresee.predicted",
+    "robust": "isolang.foresee.robustness",
+    "Robustness": "isolang.foresee.robustness",
     "HistoryError": "isolang.errors",
     "IsolangError": "isolang.errors",
     "ModelError": "isolang.errors",
@@ -108,6 +131,11 @@ _HOME = {
     "Model": "isolang.models.model",
     "Operation": "isolang.models.operation",
     "load_operations": "isolang.models.read",
+    "Levels": "isolang.pipeline.levels",
+    "LevelStanding": "isolang.pipeline.levels",
+    "outcomes": "isolang.programs.outcomes",
+    "Outcome": "isolang.programs.outcomes",
+    "OutcomeTable": "isolang.programs.outcomes",
     "IsolationError": "isolang.testing.assertion",
     "UndecidedError": "isolang.testing.assertion",
     "assert_level": "isolang.testing.assertion",
