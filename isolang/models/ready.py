@@ -14,6 +14,7 @@ from typing import Any, Final
 from isolang.errors import unknown_name_details
 from isolang.history.values import UNKNOWN, encode, preview
 from isolang.models.distinct import Shortcut, of_queue, of_unordered
+from isolang.models.grown import of_list, of_set
 from isolang.models.model import Model, no_shortcut
 from isolang.models.nested import of_stack
 from isolang.models.operation import ObjectCall, Operation, same
@@ -68,7 +69,8 @@ def set_(initial: Iterable[Any] = ()) -> Model:
     first: tuple[Any, ...] = ()
     for value in initial:
         first = _with(first, value)
-    return _model("set", first, _set, _SET, reads={"contains", "read"})
+    shortcut = no_shortcut if first else of_set
+    return _model("set", first, _set, _SET, reads={"contains", "read"}, shortcut=shortcut)
 
 
 def mutex(initial: bool = False) -> Model:
@@ -82,7 +84,9 @@ def mutex(initial: bool = False) -> Model:
 
 def append_list(initial: Iterable[Any] = ()) -> Model:
     """Return a list: ``append v``, and ``read``, which returns all values in their order."""
-    return _model("list", tuple(initial), _list, _LIST, reads={"read"})
+    first = tuple(initial)
+    shortcut = no_shortcut if first else of_list
+    return _model("list", first, _list, _LIST, reads={"read"}, shortcut=shortcut)
 
 
 READY: Final[Mapping[str, Callable[..., Model]]] = {
