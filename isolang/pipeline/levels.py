@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from isolang.certify.proofs import Refutation, Witness
 from isolang.errors import HistoryError, UnsupportedError, internal_error
+from isolang.history.history import History
 from isolang.history.not_seen import allowing_hint, unseen_reason
 from isolang.history.superseded import without_superseded_reads
 from isolang.language.hierarchy import IMPLIES, implied_by
@@ -28,7 +29,6 @@ from isolang.problem import build_problem
 from isolang.verdict import NOTHING_OBSERVED, Invalid, Unknown, Valid
 
 if TYPE_CHECKING:
-    from isolang.history.history import History
     from isolang.language.classify.route import Route
     from isolang.verdict import Verdict
 

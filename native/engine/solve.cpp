@@ -275,6 +275,7 @@ class Attempt {
   Cdcl::Result search(Search::Effort effort) {
     watch_.lap();
     budget_.phase = "searching";
+    pruner_.make_room_for_search();
     search_.emplace(pruner_, budget_, options_.seed, share_of(options_.max_search_bytes));
     const Cdcl::Result result = search_->run(effort);
     note_search();

@@ -53,9 +53,9 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::
   const Problem& p = g.problem;
   source.assign(idx(p.reads()), -1);
   alive.assign(p.candidate.size(), 1);
-  eliminated_by.assign(p.candidate.size(), kContradictory);
-  eliminated_in.assign(p.candidate.size(), 0);
-  resolved_in.assign(idx(p.reads()), 0);
+  eliminated_by = Zeros<std::int32_t>(p.candidate.size());
+  eliminated_in = Zeros<std::uint8_t>(p.candidate.size());
+  resolved_in = Zeros<std::uint8_t>(idx(p.reads()));
   inclusion = p.inclusion;
   included_by.assign(inclusion.size(), -1);
   key_of_.resize(p.writer_txn.size());
@@ -75,8 +75,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::
     for (const std::size_t i : p.candidates(r))
       // mutant: impossible-candidate
       if (std::ranges::binary_search(p.impossible, p.writer_txn[p.candidate[i]])) {
-        alive[i] = 0;
-        eliminated_by[i] = kContradictory;
+        alive[i] = 0;  // kContradictory
       }
   std::size_t wr_steps = 0;
   for (const Automaton& m : g.automata) wr_steps += m.of(Relation::wr).size();
@@ -343,7 +342,7 @@ Impossible Pruner::because(const Edge& closing, const std::optional<Edge>& back)
 
 void Pruner::resolve(std::int32_t r, std::int32_t writer, Growing<Edge>& added) {
   source[r] = writer;
-  resolved_in[r] = static_cast<std::uint8_t>(passes);
+  if (passes > 0) resolved_in[r] = static_cast<std::uint8_t>(passes);
   if (direct_) resolved_txn_[graph.problem.read_txn[r]] = 1;
   // mutant: reader-adds-no-rw
   if (passes > 0) {  // before the first pass nothing is settled, and every key is restless
@@ -379,7 +378,7 @@ void Pruner::find_own_writers() {
   writers_by_txn_ = group_by(
       p.n + 1, p.writer_txn.size(), [&](std::size_t w) { return p.writer_txn[w]; },
       [](std::size_t w) { return static_cast<std::int32_t>(w); });
-  keys_by_txn_.resize(writers_by_txn_.item.size());
+  if (graph.forbids_return_paths) keys_by_txn_.resize(writers_by_txn_.item.size());
   for (std::size_t i = 0; i < keys_by_txn_.size(); ++i)
     keys_by_txn_[i] = key_of_[writers_by_txn_.item[i]];
   // For each key, the last transaction below that writes it, and its writer.
