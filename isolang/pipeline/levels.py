@@ -229,9 +229,9 @@ def _levels_of_facts(
     of_one_key = not (large or wrong_reads) and _accesses_one_key_each(history)
     below = {name: implied_by(name) for name in IMPLIES}
     if of_one_key and not options.certify:  # no checker proves a level by the theorem
-        for one, other in _OF_ONE_KEY.items():
-            both = implied_by(other) | {other}
-            below |= {n: (below[n] | both) - {n} for n in IMPLIES if one in {n, *below[n]}}
+        for lesser, greater in _OF_ONE_KEY.items():
+            both = implied_by(greater) | {greater}
+            below |= {n: (below[n] | both) - {n} for n in IMPLIES if lesser in {n, *below[n]}}
     above = {name: frozenset(m for m in IMPLIES if name in below[m]) for name in IMPLIES}
     found: dict[str, LevelStanding] = {}
     idle: list[bool] = []  # for each valid verdict, whether nothing was observed

@@ -175,10 +175,10 @@ def test_ser_settles_a_history_whose_transactions_access_one_key() -> None:
     judged: list[str] = []
     known: dict[str, Standing] = {"sser": "violated"}
     history = to_tool(with_wide_times(stale))
-    found = levels_of(history, progress=judged.append, explained=False, known=known)
+    levels = levels_of(history, progress=judged.append, explained=False, known=known)
     names = [name for name in judged if name in IMPLIES]
     assert names[:2] == ["ser", "ser-nosession"]
-    assert "ser-nosession" in found.strongest()
+    assert "ser-nosession" in levels.strongest()
     assert not {"si-nosession", "psi-nosession", "pc-nosession", "pl-3"} & {*names}
 
 
@@ -207,7 +207,7 @@ def test_levels_are_the_same_if_each_transaction_accesses_one_key() -> None:
             got, expected = (check(history, level).outcome for level in (weaker, stronger))
             assert got == expected, (seed, weaker)
             outcomes.setdefault(weaker, set()).add(got)
-    assert all(found == {"valid", "invalid"} for found in outcomes.values())
+    assert all(both == {"valid", "invalid"} for both in outcomes.values())
 
 
 def test_levels_that_are_the_same_for_one_key_follow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,14 +217,16 @@ def test_levels_that_are_the_same_for_one_key_follow(monkeypatch: pytest.MonkeyP
     def standings() -> tuple[list[dict[str, str]], int]:
         judged: list[str] = []
         options: dict[str, Any] = {"explained": False, "progress": judged.append}
-        every = [levels_of(one, Options(certify=False), **options) for one in histories]
-        found = [{name: one.standing for name, one in x.levels.items()} for x in every]
-        return found, len([name for name in judged if name in IMPLIES])
+        of_each = [
+            {name: level.standing for name, level in levels.levels.items()}
+            for levels in (levels_of(h, Options(certify=False), **options) for h in histories)
+        ]
+        return of_each, len([name for name in judged if name in IMPLIES])
 
-    found, few = standings()
+    with_theorem, few = standings()
     monkeypatch.setattr(pipeline.levels, "_OF_ONE_KEY", {})
-    expected, many = standings()
-    assert found == expected
+    without_theorem, many = standings()
+    assert with_theorem == without_theorem
     assert few < many
 
 
