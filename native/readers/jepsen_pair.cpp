@@ -513,8 +513,8 @@ class Pairing {
     for (std::size_t t = 0; t < transactions_.size(); ++t) {
       const auto& [invocation, completion, begin, end, process] = transactions_[t];
       if (begin != kTimeUnknownBegin && invocation != kNone)
-        h_.txn_begin[t] = ops_[static_cast<std::size_t>(invocation)].time;
-      if (end != kTimeUnknownEnd) h_.txn_end[t] = ops_[static_cast<std::size_t>(completion)].time;
+        h_.txn_begin.set(t, ops_[static_cast<std::size_t>(invocation)].time);
+      if (end != kTimeUnknownEnd) h_.txn_end.set(t, ops_[static_cast<std::size_t>(completion)].time);
     }
   }
 

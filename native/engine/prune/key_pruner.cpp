@@ -120,7 +120,7 @@ void KeyPruner::fetch(std::span<const std::int32_t> keys) const {
       prefetch(pruner_.own_writer.data() + r);
     });
     for (const std::int32_t r : open_reads(keys[2])) {
-      prefetch(p.candidate_start.data() + r);
+      if (!p.candidate_start.all_ordinal()) prefetch(p.candidate_start.data() + r);
       prefetch(pruner_.source.data() + r);
     }
   }
