@@ -241,6 +241,13 @@ def read_in_large_pages(file: int, size: int) -> bytes: ...
 def read_edn(
     data: Buffer, file_name: str = "", timeout: float = 0.0
 ) -> tuple[Columns, dict[str, Any]]: ...
+def read_edn_in_pieces(
+    file: int,
+    size: int,
+    file_name: str,
+    take: Callable[[memoryview], object],
+    timeout: float = 0.0,
+) -> tuple[Columns, dict[str, Any]] | None: ...
 def follow_edn(
     data: Buffer, file_name: str, before: dict[str, Any], timeout: float = 0.0
 ) -> tuple[Columns, dict[str, Any], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
@@ -603,6 +610,7 @@ def build_problem(
     unread: bool = False,
     each_read: bool = False,
     rows: NDArray[np.int32] | None = None,
+    moments: bool = True,
 ) -> Problem: ...
 def fits_one_total_order(problem: Problem, *, sessions: bool, real_time: bool) -> bool: ...
 

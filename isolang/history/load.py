@@ -25,11 +25,18 @@ from isolang.history.possible import (
     with_silent_reads,
 )
 from isolang.history.readers.reading import Files, Reading, quantity
-from isolang.history.sources import HistoryInput, natural_sort_key, plain_name, read_source
+from isolang.history.sources import (
+    HistoryInput,
+    is_large_file,
+    natural_sort_key,
+    plain_name,
+    read_source,
+)
 from isolang.history.versions import version_notes
 from isolang.options import ReadOptions
 
 _PLAIN: Final = ReadOptions()
+_HEAD: Final = (1 << 16) + 1  # the bytes of a file that show its format
 
 
 def read_history(
@@ -50,6 +57,9 @@ def read_history(
         UnsupportedError: the input is well-formed, but isocheck cannot judge this kind of input.
         TimeoutError: reading took longer than the timeout.
     """
+    in_pieces = _read_in_pieces(path_or_stream, options, timeout or 0.0)
+    if in_pieces is not None:
+        return _as_requested(in_pieces, options)
     source = read_source(path_or_stream)
     history = _history(source, options, timeout or 0.0)
     if history.possible_facts and options.possible_facts == "auto":
@@ -59,7 +69,11 @@ def read_history(
 
 
 def _history(source: HistoryInput, options: ReadOptions, timeout: float) -> History:
-    history = _read(source, options, timeout)
+    return _as_requested(_read(source, options, timeout), options)
+
+
+def _as_requested(history: History, options: ReadOptions) -> History:
+    """Apply the options that are not meant for readers."""
     history = with_initial(history, options.initial_value, unwritten=options.unwritten_initial)
     if options.ignore_versions:
         history = history.without_versions()
@@ -115,6 +129,53 @@ def _read(source: HistoryInput, options: ReadOptions, timeout: float) -> History
         lazy["possible"] = possible_places(files[0][1])
         files = tuple((file, with_possible_facts(text, file)) for file, text in files)
     reading = FORMATS[name].read(files, timeout=timeout, **more)
+    history = _history_of(reading, source, options, sha256=digest.hex())
+    return replace(
+        history,
+        format=model or name,  # passing this name to --from reads the history the same way
+        files=tuple(file for file, _ in files),
+        ignored=source.ignored + ignored + reading.ignored,
+        possible_facts=possible,
+        unseen=unseen,
+        _lazy={**lazy, **_statements_of_stream(name, files)},
+    )
+
+
+def _read_in_pieces(
+    where: str | Path | IO[bytes], options: ReadOptions, timeout: float
+) -> History | None:
+    """Read a large file of operation maps in EDN without holding its text.
+
+    The result is ``None`` if the text is needed as a whole: for another format, for compressed or
+    little data, or to describe an error.
+    """
+    meant_for_others = options.timestamps or options.failed_cas != "auto"
+    if not isinstance(where, str | Path) or meant_for_others:
+        return None
+    try:
+        if not is_large_file(where):
+            return None
+        with Path(where).open("rb", buffering=0) as file:
+            name = str(where)
+            source = HistoryInput(name=name, files=((name, file.read(_HEAD)),))
+            if _choose_format(source, options.format)[0] != "edn":
+                return None
+            from isolang.history.readers.jepsen import read_in_pieces
+
+            file.seek(0)
+            digest = hashlib.sha256()
+            reading = read_in_pieces(file.fileno(), name, digest.update, timeout=timeout)
+    except (OSError, HistoryError):
+        return None
+    if reading is None:
+        return None
+    return _history_of(reading, source, options, sha256=digest.hexdigest())
+
+
+def _history_of(
+    reading: Reading, source: HistoryInput, options: ReadOptions, *, sha256: str
+) -> History:
+    """Return a history of operation maps in one file, of which no text is missing."""
     notes = reading.notes
     initial_sentence = reading.initial
     if (initial := options.initial) is not None:
@@ -132,20 +193,17 @@ def _read(source: HistoryInput, options: ReadOptions, timeout: float) -> History
     return History(
         columns=reading.columns,
         name=source.name,
-        format=model or name,  # passing this name to --from reads the history the same way
-        files=tuple(file for file, _ in files),
+        format="edn",
+        files=tuple(file for file, _ in source.files),
         position_unit=reading.position_unit,
         initial=initial_sentence,
         session=session,
         real_time=reading.real_time,
-        ignored=source.ignored + ignored + reading.ignored,
+        ignored=reading.ignored,
         notes=notes,
-        sha256=digest.hex(),
+        sha256=sha256,
         session_names=names,
         levels=reading.levels,
-        possible_facts=possible,
-        unseen=unseen,
-        _lazy={**lazy, **_statements_of_stream(name, files)},
     )
 
 

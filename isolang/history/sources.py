@@ -61,6 +61,18 @@ def read_source(where: str | Path | IO[bytes]) -> HistoryInput:
     return HistoryInput(name=str(path), files=((str(path), _read_file(path)),))
 
 
+def is_large_file(where: str | Path) -> bool:
+    """Return whether the input is a regular file that is worth reading in pieces.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if str(where) == "-":
+        return False
+    status = Path(where).stat()
+    return stat.S_ISREG(status.st_mode) and status.st_size >= _LARGE
+
+
 def _read_stream(stream: Any) -> HistoryInput:
     name = getattr(stream, "name", None)
     name = name if isinstance(name, str) else "<stream>"

@@ -19,13 +19,13 @@ from isolang.history.columns import COMMITTED, UNKNOWN_BEGIN, UNKNOWN_END
 from isolang.language.classify.event_graph import Plan
 from isolang.language.library import assumption_of, list_library
 from isolang.language.meaning.mentions import mentioned, uses_groups
-from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 from isolang.limits import Deadline, Seconds, Work
 from isolang.options import Options
 from isolang.pipeline.implicit import Implicit, may_stay_implicit
 from isolang.pipeline.names import missing_levels_reason, unmatched_name_notes
 from isolang.pipeline.observed import observes_other_sessions
 from isolang.pipeline.pair_run import (
+    COMPARE_OPERATIONS,
     UNCHECKED,
     Certification,
     PairRun,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from isolang.pipeline.unsat_core import UnsatCore
     from isolang.problem import Problem
 
-_COMPARE_OPERATIONS = frozenset((*MOMENTS, *OF_STATEMENTS))
 _NO_MOMENTS = (
     "no operation has times of its own, so a statement may have been "
     "answered as late as its transaction ended, and COMMIT may have "
@@ -58,6 +57,9 @@ _NO_MOMENTS = (
 _SECOND_WORK, _SECOND_WORK_PER_OPERATION = 20_000, 20
 """The work limits for the second verdict, without stated versions; most histories need less.
 """
+
+_FEW_TRANSACTIONS = 400
+"""So many transactions are searched in less time than a search of stronger checks would take."""
 
 UNCERTIFIED = Certification(outcome="not certified", reason="")
 
@@ -201,7 +203,7 @@ def _verdict(run: PairRun) -> Verdict:
     if assumption := assumption_of(run.written_spec.texts):
         run.notes.append(Caveat(f"assumption: {assumption}"))
     run.notes += map(Caveat, unmatched_name_notes(run.history, run.written_spec))
-    if mentioned(run.written_spec) & _COMPARE_OPERATIONS:
+    if mentioned(run.written_spec) & COMPARE_OPERATIONS:
         run.notes += map(Caveat, _unknown_moments(run.history))
     implicit = Implicit(run) if run.history.columns.implicit else None
     while True:
@@ -486,6 +488,7 @@ def refuter(seed: int, remaining: Callable[[], float | None] | None = None) -> E
             automata,
             seconds=None if remaining is None else remaining(),
             seed=seed,
+            presolve=problem.native.n > _FEW_TRANSACTIONS,
             strategy=strategy,
             work=work,
         )

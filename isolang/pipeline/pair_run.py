@@ -13,6 +13,8 @@ from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Wit
 from isolang.errors import UnsupportedError
 from isolang.explain import names
 from isolang.language.classify.event_graph import Plan
+from isolang.language.meaning.mentions import mentioned
+from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 from isolang.limits import Deadline, Work, out_of_memory
 from isolang.options import Options
 from isolang.problem import AnomalyKind, Problem, build_problem, find_order_contradiction
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 Progress: TypeAlias = Callable[[str], object]
 T = TypeVar("T")
 
+COMPARE_OPERATIONS = frozenset((*MOMENTS, *OF_STATEMENTS))
+"""The relations that compare moments of operations or of COMMIT."""
 _EXAMPLES = 3
 _PROOF_NAMES = {
     Witness: "witness",
@@ -139,7 +143,10 @@ class PairRun:
         """The problem of the history, built when it is first needed."""
         if self._problem is None or not self._prepared:
             problem = self._problem or build_problem(
-                self.history, each_read=self.looks_at_each_read, rows=self.rows
+                self.history,
+                each_read=self.looks_at_each_read,
+                rows=self.rows,
+                moments=self.compares_moments,
             )
             if self.pair.of_specification:
                 from isolang.encodings.relational.formula import relational_input
@@ -156,6 +163,14 @@ class PairRun:
             and isinstance(self.route, Plan)
             and engine.distinguishes_repeated_reads(self.route.automata)
         )
+
+    @property
+    def compares_moments(self) -> bool:
+        """Return whether the engine may compare moments of operations or of COMMIT."""
+        if not (self.pair.is_engine and isinstance(self.route, Plan)) or self.looks_at_each_read:
+            return True
+        compared = mentioned(self.written_spec) | mentioned(self.route.spec)
+        return bool(compared & COMPARE_OPERATIONS)
 
     def anomalies(self) -> tuple[AnomalyCount, ...]:
         """Return the intrinsic anomalies found by the pre-pass; empty if it has not run."""

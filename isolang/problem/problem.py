@@ -95,6 +95,7 @@ def build_problem(
     unread: bool = False,
     each_read: bool = False,
     rows: NDArray[np.int32] | None = None,
+    moments: bool = True,
 ) -> Problem:
     """Run the pre-pass over a history and return the resulting problem.
 
@@ -109,6 +110,8 @@ def build_problem(
         rows: the returned rows to keep, as pairs of a predicate read and a key in ascending order,
             where key -1 means every key. All other rows returned by implicit predicate reads are
             omitted if they have several candidates. If ``rows`` is ``None``, all rows are kept.
+        moments: whether the problem has the moments that only ``done``, ``late`` and ``locked``
+            compare. They are a tenth of the memory of a large problem.
 
     Raises:
         HistoryError: if the columns contradict each other.
@@ -122,7 +125,9 @@ def build_problem(
     from isolang._native import build_problem as build
 
     try:
-        native = build(history.columns, unread=unread, each_read=each_read, rows=rows)
+        native = build(
+            history.columns, unread=unread, each_read=each_read, rows=rows, moments=moments
+        )
     except NotExpressible as error:
         raise UnsupportedError(f"{history.name}: {error}") from None
     except ValueError as error:

@@ -59,11 +59,18 @@ class Items {
   Py_ssize_t size_;
 };
 
+// Returns the numbers in a column, one for each entry.
+template <typename T>
+const std::vector<T>& numbers_in(const std::vector<T>& column) {
+  return column;
+}
+const auto& numbers_in(const auto& compact) { return compact.expanded(); }
+
 // Adds a property that views a column. All columns of a type share a function, as nanobind makes much code of each.
-template <typename Owner, typename T>
-void def_column(nanobind::class_<Owner>& c, const char* name, std::vector<T> Owner::* column) {
+template <typename Owner, typename Column>
+void def_column(nanobind::class_<Owner>& c, const char* name, Column Owner::* column) {
   c.def_prop_ro(name, [column](nanobind::handle self) {
-    return view(nanobind::cast<const Owner&>(self).*column, self);
+    return view(numbers_in(nanobind::cast<const Owner&>(self).*column), self);
   });
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <utility>
 
@@ -116,10 +117,20 @@ void restore(Atoms& atoms, nb::handle state) {
   }
 }
 
+template <typename T>
+void put_numbers(std::vector<T>& column, std::vector<T> numbers) {
+  column = std::move(numbers);
+}
+template <typename Column, typename T>
+void put_numbers(Column& column, std::vector<T> numbers) {
+  column.assign(std::move(numbers));
+}
+
 nb::tuple state_of(const History& h) {
   nb::list columns;
   each_column(h, [&](const auto& column) {
-    columns.append(nb::bytes(column.data(), column.size() * sizeof(column[0])));
+    const auto& numbers = numbers_in(column);
+    columns.append(nb::bytes(numbers.data(), numbers.size() * sizeof(numbers[0])));
   });
   return nb::make_tuple(h.sessions, h.has_time, columns, state_of(h.key_atoms), state_of(h.values),
                         state_of(h.groups), state_of(h.versions), h.versions_ordered, h.labels.texts, h.levels.texts,
@@ -129,8 +140,9 @@ nb::tuple state_of(const History& h) {
 void restore(History& h, const nb::tuple& state) {
   nb::object columns = state[2];
   std::size_t i = 0;
-  each_column(h, [&]<typename T>(std::vector<T>& column) {
-    column = numbers_of<T>(columns[i++]);
+  each_column(h, [&](auto& column) {
+    using Number = std::remove_cvref_t<decltype(numbers_in(column)[0])>;
+    put_numbers(column, numbers_of<Number>(columns[i++]));
   });
   h.sessions = nb::cast<std::int32_t>(state[0]);
   h.has_time = nb::cast<bool>(state[1]);
@@ -344,10 +356,11 @@ void register_history(nb::module_& m) {
       "operation_at",
       [](const History& h, std::int32_t txn, std::int64_t position) {
         if (txn < 0 || txn >= h.transactions()) throw nb::index_error("no such transaction");
-        const auto of = std::span(h.op_position).subspan(idx(h.op_start[idx(txn)]), idx(h.op_start[idx(txn) + 1] - h.op_start[idx(txn)]));
-        const auto at = std::ranges::lower_bound(of, position);
-        if (at == of.end() || *at != position) throw nb::index_error("no such operation");
-        return h.op_start[idx(txn)] + (at - of.begin());
+        const auto ops = std::views::iota(h.op_start[idx(txn)], h.op_start[idx(txn) + 1]);
+        const auto position_of = [&](std::int64_t op) { return h.op_position[idx(op)]; };
+        const auto at = std::ranges::lower_bound(ops, position, {}, position_of);
+        if (at == ops.end() || position_of(*at) != position) throw nb::index_error("no such operation");
+        return *at;
       },
       "txn"_a, "position"_a, "The number of an operation, where positions ascend in each transaction.");
   c.def_ro("predicates", &History::predicates).def_ro("deleted", &History::deleted);
@@ -424,7 +437,7 @@ void register_history(nb::module_& m) {
     History copy(h);
     for (std::size_t i = 0; i < ops.shape(0); ++i) {
       if (ops(i) < 0 || ops(i) >= h.operations()) throw nb::index_error("no such operation");
-      copy.op_ok[idx(ops(i))] = 0;
+      copy.op_ok.set(idx(ops(i)), 0);
       if (const std::int32_t s = h.statement_of(ops(i)); s >= 0) copy.statement_known[s] = kPart;
     }
     return copy;
@@ -498,7 +511,7 @@ void register_history(nb::module_& m) {
   }, "A copy in which no operation states a version.");
   c.def("set_source", [](History& h, std::int64_t op, std::int64_t source) {
     if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");
-    h.op_source[static_cast<std::size_t>(op)] = source;
+    h.op_source.set(static_cast<std::size_t>(op), source);
   });
   c.def("set_value", [](History& h, std::int64_t op, std::int32_t value) {
     if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");

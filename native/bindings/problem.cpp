@@ -73,16 +73,17 @@ void register_problem(nb::module_& m) {
 
   m.def(
       "build_problem",
-      [](const History& h, bool unread, bool each_read, std::optional<PredicateRows> rows) {
+      [](const History& h, bool unread, bool each_read, std::optional<PredicateRows> rows, bool moments) {
         std::vector<ReturnedRow> kept;
         for (std::size_t i = 0; rows && i < rows->shape(0); ++i) kept.push_back({(*rows)(i, 0), (*rows)(i, 1)});
         nb::gil_scoped_release release;
-        return build_problem(h, unread, each_read, rows ? std::optional(std::span<const ReturnedRow>(kept)) : std::nullopt);
+        return build_problem(h, unread, each_read, rows ? std::optional(std::span<const ReturnedRow>(kept)) : std::nullopt, moments);
       },
-      "columns"_a, nb::kw_only(), "unread"_a = false, "each_read"_a = false, "rows"_a = nb::none(),
+      "columns"_a, nb::kw_only(), "unread"_a = false, "each_read"_a = false, "rows"_a = nb::none(), "moments"_a = true,
       "The neutral problem of the columns; with unread, no transaction of unknown outcome is out; "
       "with each_read, no two external reads are one; with rows, other returned rows of implicit "
-      "predicate reads are omitted if they have several candidates.");
+      "predicate reads are omitted if they have several candidates; without moments, those that only done, late and "
+      "locked compare are left out.");
   m.def("fits_one_total_order", &fits_one_total_order, "problem"_a, nb::kw_only(), "sessions"_a,
         "real_time"_a, nb::call_guard<nb::gil_scoped_release>(),
         "Whether all included transactions fit in one total order, each read after one of its "

@@ -11,10 +11,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
+#include <optional>
 
 #include "bindings/bindings.hpp"
 #include "core/large_pages.hpp"
+#include "readers/common.hpp"
 #include "readers/jepsen.hpp"
 
 namespace nb = nanobind;
@@ -155,6 +158,80 @@ nb::bytes read_in_large_pages(int file, std::size_t size) {
   return whole;
 }
 
+// The lines of a file, piece by piece. It shows each piece to a function before it returns lines of it.
+class FilePieces {
+ public:
+  FilePieces(int file, nb::handle take) : file_(file), take_(take), room_(kPieceBytes) {}
+
+  // Throws NeedsWholeText if a line is longer than a piece, if the file cannot be read, or if it has a mark of an observed
+  // recording, whose text other readers need.
+  std::string_view next() {
+    std::memmove(room_.data(), room_.data() + given_, have_ - given_);
+    have_ -= given_;
+    given_ = 0;
+    std::size_t end = 0;
+    while (!ended_ && end == 0) {
+      if (have_ == room_.size()) throw NeedsWholeText("a long line");
+      const std::size_t before = have_;
+      read();
+      const auto last = std::string_view(room_.data() + before, have_ - before).rfind('\n');
+      if (last != std::string_view::npos) end = before + last + 1;
+    }
+    given_ = ended_ ? have_ : end;
+    const std::string_view lines(room_.data(), given_);
+    if (contains(lines, ":perhaps", 'h') || contains(lines, ":observed true", 'b') || contains(lines, ";:unseen", ';'))
+      throw NeedsWholeText("a recording");
+    return lines;
+  }
+
+ private:
+  static constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+
+  void read() {
+    ssize_t got = 0;
+    do got = ::read(file_, room_.data() + have_, room_.size() - have_);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) throw NeedsWholeText("a file that cannot be read");
+    ended_ = got == 0;
+    if (ended_) return;
+    {
+      const nb::gil_scoped_acquire acquired;
+      PyObject* const view = PyMemoryView_FromMemory(room_.data() + have_, got, PyBUF_READ);
+      if (view == nullptr) throw nb::python_error();
+      take_(nb::steal<nb::object>(view));
+    }
+    have_ += static_cast<std::size_t>(got);
+    check_size("", bytes_ += static_cast<std::uint64_t>(got));
+  }
+
+  // Returns whether a word is in a text. It looks for the letter of the word that is the rarest in histories.
+  static bool contains(std::string_view text, std::string_view word, char rarest) {
+    const std::size_t in_word = word.find(rarest);
+    for (std::size_t at = text.find(rarest); at != std::string_view::npos; at = text.find(rarest, at + 1))
+      if (at >= in_word && text.substr(at - in_word, word.size()) == word) return true;
+    return false;
+  }
+
+  int file_;
+  nb::handle take_;
+  std::vector<char> room_;
+  std::size_t have_ = 0, given_ = 0;  // bytes read into the room, and those of them that `next` has returned
+  std::uint64_t bytes_ = 0;
+  bool ended_ = false;
+};
+
+nb::object read_edn_in_pieces(int file, std::size_t size, const std::string& file_name, nb::object take, double timeout) {
+  Budget budget = interruptible_budget(timeout);
+  FilePieces pieces(file, take);
+  std::optional<Reading> reading;
+  {
+    const nb::gil_scoped_release released;
+    reading = read_edn(TextInPieces{[&] { return pieces.next(); }, size}, file_name, budget);
+  }
+  if (!reading) return nb::none();
+  return as_python(std::move(*reading));
+}
+
 }  // namespace
 
 void register_readers(nb::module_& m) {
@@ -180,7 +257,10 @@ void register_readers(nb::module_& m) {
       return without_gil(timeout, [&](Budget& budget) { return read(buffer.bytes(), file_name, budget); });
     }, "data"_a, "file_name"_a = "", "timeout"_a = 0.0);
   };
-  one_file("read_edn", read_edn);
+  one_file("read_edn", static_cast<Reading (*)(std::string_view, const std::string&, Budget&)>(read_edn));
+  m.def("read_edn_in_pieces", &read_edn_in_pieces, "file"_a, "size"_a, "file_name"_a, "take"_a, "timeout"_a = 0.0,
+        "Reads a file of operation maps without holding its text; shows each piece of it to `take`. None if the text has "
+        "to be read as a whole.");
   m.def("follow_edn", &follow, "data"_a, "file_name"_a, "before"_a, "timeout"_a = 0.0);
   m.def("read_registers", [](nb::object data, const std::string& file_name, const std::string& failed_cas, double timeout) {
     const FailedCas taken = failed_cas == "compared"  ? FailedCas::compared

@@ -119,9 +119,8 @@ void make_room(History& to, const History& from, std::span<const std::int32_t> t
     };
     (reserve(columns), ...);
   };
-  room(transactions.size(), to.txn_session, to.txn_status, to.txn_begin, to.txn_end, to.txn_number, to.txn_position,
-       to.txn_file, to.op_start);
-  room(operations, to.op_kind, to.op_ok, to.op_key, to.op_value, to.op_source, to.op_position);
+  room(transactions.size(), to.txn_session, to.txn_status, to.txn_number, to.op_start);
+  room(operations, to.op_kind, to.op_key, to.op_value);
 }
 
 }  // namespace

@@ -297,40 +297,37 @@ void History::set_version(std::int64_t op, std::int32_t version) {
 
 void History::widen(const std::vector<std::int64_t>& earlier,
                     const std::vector<std::int64_t>& later) {
-  const auto begin_before = [](std::int64_t& time, std::int64_t by) {
-    if (time != kTimeUnknownBegin && __builtin_sub_overflow(time, by, &time))
-      time = kTimeUnknownBegin;
+  const auto begin_before = [](std::int64_t time, std::int64_t by) {
+    return time == kTimeUnknownBegin || __builtin_sub_overflow(time, by, &time) ? kTimeUnknownBegin : time;
   };
-  const auto end_after = [](std::int64_t& time, std::int64_t by) {
-    if (time != kTimeUnknownEnd && __builtin_add_overflow(time, by, &time)) time = kTimeUnknownEnd;
+  const auto end_after = [](std::int64_t time, std::int64_t by) {
+    return time == kTimeUnknownEnd || __builtin_add_overflow(time, by, &time) ? kTimeUnknownEnd : time;
   };
   slack.resize(idx(sessions), 0);
   for (std::size_t s = 0; s < slack.size(); ++s) slack[s] += earlier[s] + later[s];
   for (std::int32_t t = 0; t < transactions(); ++t) {
     const std::int64_t before = earlier[txn_session[t]], after = later[txn_session[t]];
-    begin_before(txn_begin[t], before);
-    end_after(txn_end[t], after);
+    txn_begin.set(idx(t), begin_before(txn_begin[t], before));
+    txn_end.set(idx(t), end_after(txn_end[t], after));
     if (!has_operation_times()) continue;
-    begin_before(commit_begin[t], before);
-    end_after(commit_end[t], after);
+    commit_begin[t] = begin_before(commit_begin[t], before);
+    commit_end[t] = end_after(commit_end[t], after);
     for (std::int64_t op = op_start[t]; op < op_start[t + 1]; ++op) {
-      begin_before(op_begin[op], before);
-      end_after(op_end[op], after);
+      op_begin[op] = begin_before(op_begin[op], before);
+      op_end[op] = end_after(op_end[op], after);
     }
   }
   for (std::size_t s = 0; s < statement_sent.size(); ++s) {
-    begin_before(statement_sent[s], earlier[txn_session[statement_txn[s]]]);
-    end_after(statement_answered[s], later[txn_session[statement_txn[s]]]);
+    const std::int32_t session = txn_session[statement_txn[s]];
+    statement_sent[s] = begin_before(statement_sent[s], earlier[session]);
+    statement_answered[s] = end_after(statement_answered[s], later[session]);
   }
 }
 
 void History::reserve_operations(std::size_t n) {
   op_kind.reserve(n);
-  op_ok.reserve(n);
   op_key.reserve(n);
   op_value.reserve(n);
-  op_source.reserve(n);
-  op_position.reserve(n);
 }
 
 std::int32_t History::add_list(const std::vector<std::int32_t>& atoms) {

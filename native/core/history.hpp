@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/compact.hpp"
 #include "core/index.hpp"
 
 namespace isolang {
@@ -148,13 +149,13 @@ struct History {
   // One entry for each transaction.
   std::vector<std::int32_t> txn_session;  // session number from 0, in order of first appearance
   std::vector<std::uint8_t> txn_status;   // Status
-  std::vector<std::int64_t> txn_begin;    // real time in any unit; kTimeUnknownBegin if unknown
-  std::vector<std::int64_t> txn_end;      // kTimeUnknownEnd if unknown or unfinished
+  Mostly<std::int64_t, kTimeUnknownBegin> txn_begin;  // real time in any unit; kTimeUnknownBegin if unknown
+  Mostly<std::int64_t, kTimeUnknownEnd> txn_end;      // kTimeUnknownEnd if unknown or unfinished
   // The transaction's number in the file or, if the file has none, its ordinal, from 1. It is shown
   // as T<number>.
   std::vector<std::int64_t> txn_number;
-  std::vector<std::int64_t> txn_position;  // line (text formats, from 1) or byte offset (binary)
-  std::vector<std::int32_t> txn_file;      // index into the history's list of files
+  Positions txn_position;           // line (text formats, from 1) or byte offset (binary)
+  Mostly<std::int32_t, 0> txn_file;  // index into the history's list of files
   // The transaction's group, an atom of `groups`, or kNil for no group. Empty if no transaction has
   // a group.
   std::vector<std::int32_t> txn_group;
@@ -164,13 +165,13 @@ struct History {
       0};  // n + 1: the operations of t are op_start[t] … op_start[t+1]-1, in program order
   // One entry for each operation.
   std::vector<std::uint8_t> op_kind;  // OpKind
-  std::vector<std::uint8_t>
-      op_ok;  // 0: the operation failed inside its transaction; it is ignored, but kept
+  // 0: the operation failed inside its transaction; it is ignored, but kept
+  Mostly<std::uint8_t, 1> op_ok;
   std::vector<std::int32_t> op_key;    // key number, see key_atom
   std::vector<std::int32_t> op_value;  // atom of `values`, number of a list, or kUnknownValue
-  std::vector<std::int64_t>
-      op_source;  // kSourceByValue, kSourceInitial, kSourceMissing, or the number of a write
-  std::vector<std::int64_t> op_position;  // line or byte offset
+  // kSourceByValue, kSourceInitial, kSourceMissing, or the number of a write
+  Mostly<std::int64_t, kSourceByValue> op_source;
+  Positions op_position;  // line or byte offset
   // The version that an operation on a register claims to have read or written: an atom of
   // `versions`, or kNoVersion. Empty if no operation states a version. `name_sources` turns these
   // versions into sources.

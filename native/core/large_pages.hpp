@@ -1,12 +1,12 @@
 // Memory in large pages, where the system offers them: the first access to a 4 KiB page costs as
-// much as filling the page twice. Blocks of 8 MiB and more that this library allocates with `new`
+// much as filling the page twice. Blocks of 1 MiB and more that this library allocates with `new`
 // request large pages automatically.
 #pragma once
 #include <cstddef>
 
 namespace isolang {
 
-inline constexpr std::size_t kLargeBlock = std::size_t{8} << 20;
+inline constexpr std::size_t kLargeBlock = std::size_t{1} << 20;
 
 // Requests large pages for the next `bytes` of the heap before they are used, but reserves only the
 // addresses. The heap then keeps its memory between one stage and the next. The call changes the

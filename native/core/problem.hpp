@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/compact.hpp"
 #include "core/history.hpp"
 #include "core/index.hpp"
 
@@ -69,7 +70,7 @@ struct Problem {
   std::vector<std::int64_t> begin, end;  // [n+1] real time, see History
 
   // The moments compared by done, late and locked. All of them are empty if the history has no
-  // times. Each transaction has the moments when its first statement was answered and when COMMIT
+  // times, or if build_problem left them out. Each transaction has the moments when its first statement was answered and when COMMIT
   // was sent and answered. Each writer of a key has the moment when its first write of the key was
   // answered.
   std::vector<std::int64_t> first_answer, commit_begin, commit_end;  // [n+1]
@@ -82,7 +83,7 @@ struct Problem {
   std::vector<std::int32_t> writer_txn;
   // Atom of the *last* write (for appends: of the last element).
   std::vector<std::int32_t> writer_value;
-  std::vector<std::int64_t> writer_op;     // the operation of that write; -1 for T0
+  Narrow writer_op;  // the operation of that write; -1 for T0
 
   // External reads of transactions that are in or optional, in transaction order. Two reads of one
   // transaction that return the same value of the same key are merged. SOUND for event graphs:
@@ -91,7 +92,7 @@ struct Problem {
   // anomalies). A read *by an optional* transaction without candidates is kept with an empty list:
   // the transaction cannot be included.
   std::vector<std::int32_t> read_txn, read_key;
-  std::vector<std::int64_t> read_op;          // the first of the merged operations
+  Narrow read_op;  // the first of the merged operations
   // The first operation of the statement that the read belongs to; empty without predicate reads.
   std::vector<std::int64_t> read_statement;
   // 1 if the read is a predicate read that found no matching row for the key; empty if there is no
@@ -101,7 +102,7 @@ struct Problem {
   // The moments when the statement of each read was sent and answered. They are empty unless
   // each_read is set and the history has times.
   std::vector<std::int64_t> read_sent, read_answered;
-  std::vector<std::int64_t> candidate_start;  // [reads+1] into candidate
+  Ordinals candidate_start;  // [reads+1] into candidate
   std::vector<std::int32_t> candidate;  // indices into writer_*; never a write of the reader itself
   // The returned rows that build_problem omits, as ascending operations.
   std::vector<std::int64_t> omitted;
@@ -131,7 +132,7 @@ struct Problem {
   // have no program order.
   bool reads_first(std::int32_t read, std::int32_t later) const {
     // mutant: ordered-statements
-    return read_op[read] < (read_statement.empty() ? read_op : read_statement)[idx(later)];
+    return read_op[read] < (read_statement.empty() ? read_op[idx(later)] : read_statement[idx(later)]);
   }
 
   std::int32_t reads() const { return static_cast<std::int32_t>(read_txn.size()); }
@@ -156,7 +157,9 @@ struct Problem {
 // With `rows`, the problem omits each row returned by an implicit predicate read if the row has
 // several candidates, all of them certain to be included, unless it is listed in `rows`
 // (ascending).
+//
+// Without `moments`, the moments that only done, late and locked compare are left empty.
 Problem build_problem(const History& history, bool unread = false, bool each_read = false,
-                      std::optional<std::span<const ReturnedRow>> rows = std::nullopt);
+                      std::optional<std::span<const ReturnedRow>> rows = std::nullopt, bool moments = true);
 
 }  // namespace isolang

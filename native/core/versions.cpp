@@ -62,24 +62,23 @@ void name_sources(History& h) {
   for (std::int64_t op = 0; op < h.operations(); ++op) {
     const std::int32_t version = h.op_version[idx(op)], key = h.op_key[idx(op)];
     if (version == kNoVersion || is_write(h.kind(op))) continue;
-    h.op_source[idx(op)] = kSourceByValue;
+    h.op_source.set(idx(op), kSourceByValue);
     if (h.op_value[idx(op)] == kUnknownValue) continue;
     const auto found = stated.find(slot(key, version));
     const std::int64_t named = found == stated.end() ? kNone : named_by(found->second);
     const std::int32_t value = h.op_value[idx(op)];
     if (named >= 0)
-      h.op_source[idx(op)] = named;
+      h.op_source.set(idx(op), named);
     else if (named == kNone && silent[idx(key)] == 0)
-      h.op_source[idx(op)] =
-          value == h.initial_value[idx(key)] || (value == kNil && h.nil_is_initial(key))
-              ? kSourceInitial
-              : kSourceMissing;
+      h.op_source.set(idx(op), value == h.initial_value[idx(key)] || (value == kNil && h.nil_is_initial(key))
+                                   ? kSourceInitial
+                                   : kSourceMissing);
   }
 }
 
 void unname_sources(History& h) {
   for (std::size_t op = 0; op < h.op_version.size(); ++op)
-    if (h.op_version[op] != kNoVersion) h.op_source[op] = kSourceByValue;
+    if (h.op_version[op] != kNoVersion) h.op_source.set(op, kSourceByValue);
 }
 
 void forget_versions(History& h) {

@@ -275,6 +275,7 @@ class Attempt {
   Cdcl::Result search(Search::Effort effort) {
     watch_.lap();
     budget_.phase = "searching";
+    pruner_.make_room_for_search();
     search_.emplace(pruner_, budget_, options_.seed, share_of(options_.max_search_bytes));
     const Cdcl::Result result = search_->run(effort);
     note_search();
@@ -595,7 +596,8 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       if (i > 0 || presolve.of_the_history()) continue;
       begin_plain();
       if (problem.n > kFewTransactions) {
-        if (!plain->prune()) break;
+        // More passes would cost more than another round. They follow if the rounds give up.
+        if (decides(plain->begin())) return solution;
         continue;
       }
       // A search without the assumed orders then costs less than many rounds.

@@ -16,20 +16,24 @@ namespace {
 constexpr auto kIn = static_cast<std::uint8_t>(Inclusion::in);
 constexpr auto kOptional = static_cast<std::uint8_t>(Inclusion::optional);
 
+// Returns a column with one more entry, for T0.
+template <typename T>
+std::vector<T> with_last(const auto& column, T last) {
+  std::vector<T> longer(column.size() + 1, last);
+  for (std::size_t i = 0; i < column.size(); ++i) longer[i] = column[i];
+  return longer;
+}
+
 void put_transactions(const History& h, Problem& p) {
   p.n = h.transactions();
   p.sessions = h.sessions;
   p.keys = h.n_keys();
-  p.session = h.txn_session;
-  p.session.push_back(-1);
-  p.group = h.txn_group;
-  if (h.has_groups()) p.group.push_back(kNil);
+  p.session = with_last<std::int32_t>(h.txn_session, -1);
+  if (h.has_groups()) p.group = with_last(h.txn_group, kNil);
   p.has_time = h.has_time;
   p.slack = h.slack;
-  p.begin = h.txn_begin;
-  p.begin.push_back(kTimeUnknownBegin);
-  p.end = h.txn_end;
-  p.end.push_back(kTimeUnknownBegin);  // T0 ends before any transaction begins
+  p.begin = with_last(h.txn_begin, kTimeUnknownBegin);
+  p.end = with_last(h.txn_end, kTimeUnknownBegin);  // T0 ends before any transaction begins
   p.unfinished.assign(idx(p.n) + 1, 0);
   for (std::int32_t t = 0; t < p.n; ++t)
     if (h.txn_status[t] == static_cast<std::uint8_t>(Status::indeterminate)) {
@@ -159,17 +163,17 @@ std::vector<std::int32_t> put_writers(const prepass::Scan& s, prepass::Candidate
         writer_of[e] = static_cast<std::int32_t>(kept);
         p.writer_txn.push_back(c.txn[e]);
         p.writer_value.push_back(c.value[e]);
-        p.writer_op.push_back(c.op[e]);
-        ++kept;
+        c.op[kept++] = c.op[e];  // moves to the place of an earlier writer, or stays where it is
       }
     }
+    c.op.resize(kept);
     p.key_start.push_back(static_cast<std::int32_t>(kept));
   } else {
     p.key_start = c.key_start;
     p.writer_txn = std::move(c.txn);
     p.writer_value = std::move(c.value);
-    p.writer_op = std::move(c.op);
   }
+  p.writer_op = Narrow(std::move(c.op));
   return writer_of;
 }
 
@@ -187,9 +191,10 @@ std::vector<std::uint8_t> rows_to_omit(const History& h, const prepass::Scan& s,
     }
     const auto first = next;
     while (next != kept.end() && idx(next->statement) == i) ++next;
-    const auto begin = h.op_ok.begin() + h.statement_start[i], end = h.op_ok.begin() + h.statement_end[i];
-    if (h.statement_known[i] != kImplicit || std::find(begin, end, 0) != end || (first != next && first->key < 0)) continue;
-    for (std::int64_t op = h.statement_start[i]; op < h.statement_end[i]; ++op)
+    const auto rows = std::views::iota(h.statement_start[i], h.statement_end[i]);
+    const auto failed = [&](std::int64_t op) { return h.op_ok[idx(op)] == 0; };
+    if (h.statement_known[i] != kImplicit || std::ranges::any_of(rows, failed) || (first != next && first->key < 0)) continue;
+    for (const std::int64_t op : rows)
       open[idx(op)] = h.kind(op) == OpKind::read && h.op_source[idx(op)] == kSourceByValue && h.op_value[idx(op)] != kNil &&
                       !std::ranges::binary_search(first, next, h.op_key[idx(op)], {}, &ReturnedRow::key);
   }
@@ -198,11 +203,12 @@ std::vector<std::uint8_t> rows_to_omit(const History& h, const prepass::Scan& s,
   return open;
 }
 
-// Adds the reads with their candidates. Returns the reads of register keys that have none.
-std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candidates& c,
+// Makes the reads of `s` the problem's reads, except those that it omits, and adds their candidates. Returns the reads
+// of register keys that have none.
+std::vector<prepass::UnexplainedRead> put_reads(const History& h, prepass::Scan& s, const prepass::Candidates& c,
                                     const std::vector<std::int32_t>& writer_of, bool each,
                                     const std::vector<std::uint8_t>& open, Problem& p) {
-  std::vector<std::int32_t> unexplained;
+  std::vector<prepass::UnexplainedRead> unexplained;
   const std::size_t reads = s.read_op.size();
   std::vector<std::int32_t> number_of;  // entry of Scan::read_* -> read, or -1
   if (!each && !c.repeated.empty()) number_of.assign(reads, -1);
@@ -228,23 +234,23 @@ std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candi
   if (total > std::numeric_limits<std::uint32_t>::max())
     throw std::domain_error("reads with repeated values have " + std::to_string(total) +
                             " candidate sources, expected at most 4294967295");
-  p.read_txn.reserve(reads);
-  p.read_key.reserve(reads);
-  p.read_op.reserve(reads);
-  p.candidate_start.reserve(reads + 1);
   p.candidate_start.push_back(0);
   p.candidate.reserve(idx(total));
+  std::vector<std::int64_t> repeated_op;
+  if (!number_of.empty())
+    for (const auto& [read, first] : c.repeated) repeated_op.push_back(s.read_op[read]);
+  std::size_t kept = 0;
   for (std::size_t r = 0; r < reads; ++r) {
     if (!counts(r)) continue;
-    const std::int32_t t = s.read_txn[r];
+    const std::int32_t t = s.read_txn[r], key = s.read_key[r];
+    const std::int32_t op = s.read_op[r];
     const prepass::Candidates::Range range = c.range[r];
     if (is_omitted(r)) {
-      p.omitted.push_back(s.read_op[r]);
+      p.omitted.push_back(op);
       continue;
     }
     const std::size_t before = p.candidate.size();
-    if ((range.flags & prepass::kFromT0) != 0)
-      p.candidate.push_back(renumbered(writer_of, c.key_start[s.read_key[r]]));
+    if ((range.flags & prepass::kFromT0) != 0) p.candidate.push_back(renumbered(writer_of, c.key_start[key]));
     for (std::int32_t e = range.low; e < range.high; ++e) {
       const std::int32_t writer = renumbered(writer_of, c.writer(range, e));
       if ((range.flags & prepass::kOwn) == 0 || p.writer_txn[writer] != t)
@@ -252,22 +258,28 @@ std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candi
     }
     if (p.candidate.size() == before) {
       // If the first read has no candidate, its repetitions have none either.
-      if (!s.is_list(s.read_key[r]) && (range.flags & prepass::kRepeated) == 0)
-        unexplained.push_back(static_cast<std::int32_t>(r));
+      if (!s.is_list(key) && (range.flags & prepass::kRepeated) == 0)
+        unexplained.push_back({t, key, value_seen(h, s, op), op});
       if (p.inclusion[t] == kIn) continue;
     }
-    if (!number_of.empty()) number_of[r] = p.reads();
-    p.read_txn.push_back(t);
-    p.read_key.push_back(s.read_key[r]);
-    p.read_op.push_back(s.read_op[r]);
+    if (!number_of.empty()) number_of[r] = static_cast<std::int32_t>(kept);
+    // Each kept read moves to the place of an earlier one, or stays where it is.
+    s.read_txn[kept] = t;
+    s.read_key[kept] = key;
+    s.read_op[kept++] = op;
     p.candidate_start.push_back(static_cast<std::int64_t>(p.candidate.size()));
   }
-  if (!number_of.empty())
-    for (const auto& [read, first] : c.repeated)
-      if (number_of[first] >= 0) {
-        p.merged_op.push_back(s.read_op[read]);
-        p.merged_into.push_back(number_of[first]);
-      }
+  s.read_txn.resize(kept);
+  s.read_key.resize(kept);
+  s.read_op.resize(kept);
+  p.read_txn = std::move(s.read_txn);
+  p.read_key = std::move(s.read_key);
+  p.read_op = Narrow(std::move(s.read_op));
+  for (std::size_t i = 0; i < repeated_op.size(); ++i)
+    if (const std::int32_t into = number_of[c.repeated[i].first]; into >= 0) {
+      p.merged_op.push_back(repeated_op[i]);
+      p.merged_into.push_back(into);
+    }
   return unexplained;
 }
 
@@ -353,9 +365,13 @@ void put_anomalies(std::vector<Anomaly> found, Problem& p) {
 
 }  // namespace
 
-Problem build_problem(const History& h, bool unread, bool each_read, std::optional<std::span<const ReturnedRow>> rows) {
+Problem build_problem(const History& h, bool unread, bool each_read, std::optional<std::span<const ReturnedRow>> rows,
+                      bool with_moments) {
   h.validate();
-  const prepass::Scan s = prepass::scan(h);
+  if (h.operations() > std::numeric_limits<std::int32_t>::max())
+    throw std::domain_error("the history has " + std::to_string(h.operations()) +
+                            " operations, expected at most 2147483647");
+  prepass::Scan s = prepass::scan(h);
   prepass::Candidates c = prepass::find_candidates(h, s);
   const std::vector<prepass::StatedOrder> stated = prepass::order_by_versions(h, c);
   const prepass::Elements elements(h, s);
@@ -365,15 +381,15 @@ Problem build_problem(const History& h, bool unread, bool each_read, std::option
   p.ignored_failed_ops = s.ignored_failed_ops;
   p.ignored_unknown_reads = s.ignored_unknown_reads;
   const std::vector<std::int32_t> writer_of = put_writers(s, c, p);
-  const OperationMoments moments = put_moments(h, p);
+  const OperationMoments moments = with_moments ? put_moments(h, p) : OperationMoments{};
   const std::vector<std::uint8_t> open = rows ? rows_to_omit(h, s, c, *rows) : std::vector<std::uint8_t>{};
-  const std::vector<std::int32_t> unexplained = put_reads(s, c, writer_of, each_read, open, p);
+  const prepass::NamedVersions named = prepass::compare_named_versions(h, s, c, p.inclusion);
+  const auto unexplained = put_reads(h, s, c, writer_of, each_read, open, p);
   p.each_read = each_read;
   if (each_read) put_times_of_reads(moments, p);
   const prepass::ListOrder lists = prepass::order_lists(h, s, elements, p.inclusion);
   put_statements(h, p);
   put_version_order(s, c, lists, stated, writer_of, p);
-  const prepass::NamedVersions named = prepass::compare_named_versions(h, s, c, p.inclusion);
   std::vector<Anomaly> found = prepass::classify_reads(h, s, unexplained);
   found.insert(found.end(), lists.anomalies.begin(), lists.anomalies.end());
   found.insert(found.end(), named.anomalies.begin(), named.anomalies.end());

@@ -65,28 +65,60 @@ class ValueGroups {
   std::uint32_t epoch_ = 0;
 };
 
-// Sorts `count` items by their key (stable counting sort). `start` gets one more entry than there are keys. Each
-// `item(i)` is copied together with its data, so later loops read memory sequentially.
-template <typename Item, typename Make>
-std::vector<Item> sort_by_key(const std::vector<std::int32_t>& keys, std::int32_t n_keys,
-                              std::vector<std::int32_t>& start, const Make& item) {
-  start.assign(idx(n_keys) + 2, 0);
-  for (const std::int32_t key : keys) ++start[idx(key) + 2];
+// A read with what is needed to find its candidates, so that the loop over the reads of a key reads memory sequentially.
+struct Read {
+  std::int32_t value, txn, read;
+};
+
+// Returns the reads, sorted by key (a stable counting sort). `start` gets one more entry than there are keys.
+std::vector<Read> reads_by_key(const History& h, const Scan& s, std::vector<std::int32_t>& start) {
+  start.assign(idx(h.n_keys()) + 2, 0);
+  for (const std::int32_t key : s.read_key) ++start[idx(key) + 2];
   for (std::size_t k = 2; k < start.size(); ++k) start[k] += start[k - 1];
-  std::vector<Item> sorted(keys.size());
-  for (std::size_t i = 0; i < keys.size(); ++i) sorted[start[idx(keys[i]) + 1]++] = item(i);
+  std::vector<Read> sorted(s.read_op.size());
+  for (std::size_t r = 0; r < sorted.size(); ++r)
+    sorted[start[idx(s.read_key[r]) + 1]++] = {value_seen(h, s, s.read_op[r]), s.read_txn[r], static_cast<std::int32_t>(r)};
   start.pop_back();
   return sorted;
 }
 
-struct Writer {
-  std::int64_t op;
-  std::int32_t txn, value, entry;
-};
+// Groups the writers by key, each key's in transaction order after T0 (a counting sort). Without lists, the scan's
+// writers are not needed any more, and their memory is.
+void put_writers_by_key(const History& h, Scan& s, Candidates& c) {
+  const std::size_t writers = s.writer_op.size(), total = writers + idx(h.n_keys());
+  std::vector<std::int32_t> next(idx(h.n_keys()) + 1, 0);
+  for (const std::int32_t op : s.writer_op) ++next[idx(h.op_key[op]) + 1];
+  for (std::size_t key = 0; key < idx(h.n_keys()); ++key) next[key + 1] += next[key] + 1;
+  c.key_start = next;
+  c.txn.resize(total);
+  c.value.resize(total);
+  c.op.resize(total);
+  if (s.has_lists()) c.entry.resize(total);
+  const auto put = [&](std::int32_t position, std::int32_t txn, std::int32_t value, std::int32_t op, std::int32_t entry) {
+    c.txn[position] = txn;
+    c.value[position] = value;
+    c.op[position] = op;
+    if (s.has_lists()) c.entry[position] = entry;
+  };
+  for (std::size_t key = 0; key < idx(h.n_keys()); ++key)
+    put(next[key]++, h.transactions(), h.initial_value[key], -1, -1);
+  for (std::size_t w = 0; w < writers; ++w) {
+    const std::int32_t op = s.writer_op[w];
+    put(next[h.op_key[op]]++, s.writer_txn[w], h.op_value[op], op, static_cast<std::int32_t>(w));
+  }
+  if (s.has_lists()) return;
+  s.writer_txn = std::vector<std::int32_t>();
+  s.writer_op = std::vector<std::int32_t>();
+}
 
-struct Read {
-  std::int32_t value, txn, read;
-};
+// Moves each entry from `first` on to its place.
+template <typename T>
+void rearrange(std::vector<T>& column, std::size_t first, const std::vector<std::int32_t>& place) {
+  if (column.empty()) return;
+  const std::vector<T> before(column.begin() + static_cast<std::ptrdiff_t>(first),
+                              column.begin() + static_cast<std::ptrdiff_t>(first + place.size()));
+  for (std::size_t i = 0; i < place.size(); ++i) column[place[i]] = before[i];
+}
 
 // The latest transaction of the scan that read a version, and its first read of that version.
 struct FirstRead {
@@ -123,9 +155,9 @@ Candidates::Range list_writers(const History& h, std::int64_t op, std::int32_t l
 // Sets the candidates of reads whose source is named by the format.
 void follow_sources(const History& h, const Scan& s, Candidates& c) {
   std::vector<std::int32_t> entry_of_op(idx(h.operations()), -1);
-  for (std::size_t e = 0; e < c.entry.size(); ++e)
-    if (c.entry[e] >= 0) entry_of_op[c.op[e]] = static_cast<std::int32_t>(e);
-  std::vector<FirstRead> first_read(c.entry.size());
+  for (std::size_t e = 0; e < c.op.size(); ++e)
+    if (c.op[e] >= 0) entry_of_op[c.op[e]] = static_cast<std::int32_t>(e);
+  std::vector<FirstRead> first_read(c.op.size());
   for (std::size_t r = 0; r < s.read_op.size(); ++r) {
     const std::int64_t source = h.op_source[s.read_op[r]];
     if (source == kSourceByValue) continue;
@@ -162,30 +194,12 @@ void follow_sources(const History& h, const Scan& s, Candidates& c) {
 
 }  // namespace
 
-Candidates find_candidates(const History& h, const Scan& s) {
+Candidates find_candidates(const History& h, Scan& s) {
   Candidates c;
-  std::vector<std::int32_t> writer_start, read_start;
-  const auto writers =
-      sort_by_key<Writer>(s.writer_key, h.n_keys(), writer_start, [&](std::size_t i) {
-        return Writer{s.writer_op[i], s.writer_txn[i], s.writer_value[i],
-                      static_cast<std::int32_t>(i)};
-      });
-  const auto reads = sort_by_key<Read>(s.read_key, h.n_keys(), read_start, [&](std::size_t i) {
-    return Read{s.read_value[i], s.read_txn[i], static_cast<std::int32_t>(i)};
-  });
-  const std::size_t total = writers.size() + idx(h.n_keys());
-  c.key_start.resize(idx(h.n_keys()) + 1);
-  c.entry.resize(total);
-  c.txn.resize(total);
-  c.value.resize(total);
-  c.op.resize(total);
+  put_writers_by_key(h, s, c);
+  std::vector<std::int32_t> read_start;
+  const std::vector<Read> reads = reads_by_key(h, s, read_start);
   c.range.resize(reads.size());
-  const auto put = [&](std::int32_t position, const Writer& w) {
-    c.entry[position] = w.entry;
-    c.txn[position] = w.txn;
-    c.value[position] = w.value;
-    c.op[position] = w.op;
-  };
 
   // Without set-reads, the key's reads, which may be anywhere in the history, need not be looked up again.
   const bool set_reads = std::ranges::any_of(
@@ -193,36 +207,37 @@ Candidates find_candidates(const History& h, const Scan& s) {
   ValueGroups groups;
   std::vector<std::int32_t> group_of, group_end;
   std::vector<FirstRead> first_read;
-  std::int32_t next = 0;
   for (std::int32_t key = 0; key < h.n_keys(); ++key) {
-    const std::size_t first = idx(writer_start[key]), last = idx(writer_start[key + 1]);
-    c.key_start[key] = next;
-    put(next++, {-1, h.transactions(), h.initial_value[key], -1});
-    groups.reset(last - first);
+    const std::int32_t first = c.key_start[key] + 1, last = c.key_start[key + 1];
+    const std::size_t writers = idx(last - first);
+    groups.reset(writers);
     // A loaded row is nil only after a delete.
     // mutant: replaced-nil-initial
     const bool vanishes =
         !h.nil_is_initial(key) ||
         (h.deleted != kNoAtom && h.initial_value[key] != kNil &&
-         std::any_of(writers.begin() + writer_start[key],
-                     writers.begin() + writer_start[idx(key) + 1],
-                     [&](const Writer& w) { return w.value == h.deleted; }));
-    group_of.resize(last - first);
+         std::find(c.value.begin() + first, c.value.begin() + last, h.deleted) != c.value.begin() + last);
+    group_of.resize(writers);
     group_end.clear();
-    for (std::size_t i = first; i < last; ++i) {
-      const std::int32_t g = groups.find_or_add(h.as_read(writers[i].value));
+    for (std::size_t i = 0; i < writers; ++i) {
+      const std::int32_t g = groups.find_or_add(h.as_read(c.value[idx(first) + i]));
       if (idx(g) == group_end.size()) group_end.push_back(0);
       ++group_end[g];
-      group_of[i - first] = g;
+      group_of[i] = g;
     }
-    std::int32_t position = next;
+    std::int32_t position = first;
     for (std::int32_t& end : group_end) {  // the counts become starts …
       const std::int32_t count = end;
       end = position;
       position += count;
     }
-    for (std::size_t i = first; i < last; ++i)  // … and the starts become ends
-      put(group_end[group_of[i - first]]++, writers[i]);
+    for (std::int32_t& place : group_of) place = group_end[place]++;  // … and the starts become ends
+    if (group_end.size() < writers) {  // some value is repeated
+      rearrange(c.txn, idx(first), group_of);
+      rearrange(c.value, idx(first), group_of);
+      rearrange(c.op, idx(first), group_of);
+      rearrange(c.entry, idx(first), group_of);
+    }
 
     const std::size_t written = group_end.size();
     first_read.assign(written, {});
@@ -231,12 +246,12 @@ Candidates find_candidates(const History& h, const Scan& s) {
       if (s.any_source && h.op_source[s.read_op[read.read]] != kSourceByValue) continue;
       Candidates::Range& range = c.range[read.read];
       if (set_reads && is_set_read(h, s.read_op[read.read])) {
-        range = list_writers(h, s.read_op[read.read], next, position, c);
+        range = list_writers(h, s.read_op[read.read], first, last, c);
         continue;
       }
       const std::size_t g = idx(groups.find_or_add(read.value));
       if (g < written) {
-        range.low = g == 0 ? next : group_end[g - 1];
+        range.low = g == 0 ? first : group_end[g - 1];
         range.high = group_end[g];
         const bool own = range.high - range.low == 1
                              ? c.txn[range.low] == read.txn
@@ -253,9 +268,7 @@ Candidates find_candidates(const History& h, const Scan& s) {
       if (g >= first_read.size()) first_read.emplace_back();
       merge(first_read[g], read.txn, read.read, c);
     }
-    next = position;
   }
-  c.key_start[h.n_keys()] = next;
   if (s.any_source) follow_sources(h, s, c);
   return c;
 }

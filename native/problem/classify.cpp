@@ -165,8 +165,7 @@ std::string op_text(const History& h, std::int64_t op) {
 // Tries the possible sources in this order: a later write of the transaction itself, a write that was overwritten
 // inside its transaction, an aborted write, no write. The first is certain, because no other client can have sent the
 // value back through this transaction. Of the next two, the transaction that did commit is the more likely source.
-std::vector<Anomaly> classify_reads(const History& h, const Scan& s,
-                                    const std::vector<std::int32_t>& reads) {
+std::vector<Anomaly> classify_reads(const History& h, const Scan& s, const std::vector<UnexplainedRead>& reads) {
   std::vector<Anomaly> out;
   OwnWrites own_writes(h);
   for (const Scan::BrokenRead& r : s.broken_reads) {
@@ -181,9 +180,8 @@ std::vector<Anomaly> classify_reads(const History& h, const Scan& s,
            static_cast<std::uint32_t>(value);
   };
   std::unordered_map<std::uint64_t, Writes> wanted;
-  for (const std::int32_t r : reads)
-    if (h.op_source[s.read_op[r]] == kSourceByValue && !is_set_read(h, s.read_op[r]))
-      wanted[slot(s.read_key[r], s.read_value[r])];
+  for (const UnexplainedRead& r : reads)
+    if (h.op_source[r.op] == kSourceByValue && !is_set_read(h, r.op)) wanted[slot(r.key, r.value)];
   if (!wanted.empty()) {
     for (std::int32_t t = 0; t < h.transactions(); ++t)
       for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op) {
@@ -195,9 +193,7 @@ std::vector<Anomaly> classify_reads(const History& h, const Scan& s,
         if (first < 0) first = op;
       }
   }
-  for (const std::int32_t r : reads) {
-    const std::int32_t reader = s.read_txn[r];
-    const std::int64_t read = s.read_op[r];
+  for (const auto& [reader, key, value, read] : reads) {
     if (is_set_read(h, read)) {
       out.push_back(classify_set_read(h, reader, read));
       continue;
@@ -207,8 +203,8 @@ std::vector<Anomaly> classify_reads(const History& h, const Scan& s,
       continue;
     }
     own_writes.of(reader);
-    const std::int64_t own = own_writes.after(read, s.read_key[r], s.read_value[r]);
-    const Writes& writes = wanted[slot(s.read_key[r], s.read_value[r])];
+    const std::int64_t own = own_writes.after(read, key, value);
+    const Writes& writes = wanted[slot(key, value)];
     // mutant: own-later-unseen
     if (own >= 0) out.push_back({AnomalyKind::future_read, reader, read, reader, own});
     // mutant: aborted-first

@@ -30,8 +30,8 @@ class ListOrders {
 
   ListOrder run() {
     std::vector<std::int32_t> writers(idx(h_.n_keys()), 0), start(idx(h_.n_keys()) + 1, 0);
-    for (std::size_t w = 0; w < s_.writer_key.size(); ++w)
-      if (inclusion_[s_.writer_txn[w]] != 0) ++writers[s_.writer_key[w]];
+    for (std::size_t w = 0; w < s_.writer_op.size(); ++w)
+      if (inclusion_[s_.writer_txn[w]] != 0) ++writers[h_.op_key[s_.writer_op[w]]];
     for (const ListRead& l : s_.list_reads) ++start[idx(l.key) + 1];
     for (std::size_t k = 1; k < start.size(); ++k) start[k] += start[k - 1];
     std::vector<std::int32_t> fill(start.begin(), start.end() - 1), order(s_.list_reads.size());

@@ -34,14 +34,11 @@ struct Scan {
   bool any_indeterminate = false, any_source = false;
   std::vector<std::uint8_t> key_is_list;  // [keys]; empty if the history has no lists
 
-  // The last writes: one for each transaction and key that it writes.
-  std::vector<std::int32_t> writer_txn, writer_key, writer_value;
-  std::vector<std::int64_t> writer_op;
+  // The last writes: one for each transaction and key that it writes. Without lists, find_candidates takes them away.
+  std::vector<std::int32_t> writer_txn, writer_op;
 
-  // The external reads, not yet merged. The value of a read on a list key is the last element or kEmptyList. The value
-  // of a set-read is the number of its list.
-  std::vector<std::int32_t> read_txn, read_key, read_value;
-  std::vector<std::int64_t> read_op;
+  // The external reads, not yet merged. put_reads takes them away.
+  std::vector<std::int32_t> read_txn, read_key, read_op;
 
   // The lists: all appends, chained by transaction and key, and all list reads with known results.
   std::vector<std::int32_t> first_append,
@@ -59,9 +56,14 @@ struct Scan {
   };
   std::vector<BrokenRead> broken_reads;
 
-  bool is_list(std::int32_t key) const { return !key_is_list.empty() && key_is_list[key] != 0; }
+  bool has_lists() const { return !key_is_list.empty(); }
+  bool is_list(std::int32_t key) const { return has_lists() && key_is_list[key] != 0; }
 };
 Scan scan(const History& h);
+
+// Returns the value of an external read. The value of a read on a list key is the last element or kEmptyList. The value
+// of a set-read is the number of its list.
+std::int32_t value_seen(const History& h, const Scan& s, std::int64_t op);
 
 // --- set_reads.cpp: which versions a set-read allows ---
 
@@ -92,9 +94,9 @@ inline constexpr std::uint8_t kListed = 8;  // the read is a set-read, and low â
 struct Candidates {
   // The writers, grouped by key with T0 first, then by value in order of first appearance, then in transaction order.
   std::vector<std::int32_t> key_start;   // [keys+1] the start of each key
-  std::vector<std::int32_t> entry;       // index into Scan::writer_*, or -1 for T0
+  std::vector<std::int32_t> entry;       // index into Scan::writer_*, or -1 for T0; empty without lists
   std::vector<std::int32_t> txn, value;  // the number of transactions and the initial value for T0
-  std::vector<std::int64_t> op;          // -1 for T0
+  std::vector<std::int32_t> op;          // -1 for T0
   // The writers low â€¦ high-1 that may explain a read, for each entry of Scan::read_*.
   struct Range {
     std::int32_t low = 0, high = 0;
@@ -111,7 +113,7 @@ struct Candidates {
     return (r.flags & kListed) != 0 ? listed[i] : i;
   }
 };
-Candidates find_candidates(const History& h, const Scan& s);
+Candidates find_candidates(const History& h, Scan& s);
 
 // --- elements.cpp: who appended a list element ---
 
@@ -209,9 +211,13 @@ ListOrder order_lists(const History& h, const Scan& s, const Elements& elements,
 
 // --- classify.cpp: the reason why a read has no candidate, and words for messages ---
 
-// Returns the anomalies of `reads` (entries of Scan::read_* without candidates, ascending) and of Scan::broken_reads.
-std::vector<Anomaly> classify_reads(const History& h, const Scan& s,
-                                    const std::vector<std::int32_t>& reads);
+// An external read without candidates.
+struct UnexplainedRead {
+  std::int32_t txn, key, value;
+  std::int64_t op;
+};
+// Returns the anomalies of `reads` (in the order of the operations) and of Scan::broken_reads.
+std::vector<Anomaly> classify_reads(const History& h, const Scan& s, const std::vector<UnexplainedRead>& reads);
 std::int32_t txn_of_op(const History& h, std::int64_t op);
 std::string key_text(const History& h, std::int32_t key);
 std::string value_text(const History& h, std::int32_t value);

@@ -89,6 +89,15 @@ std::vector<std::uint8_t> find_list_keys(const History& h) {
 
 }  // namespace
 
+std::int32_t value_seen(const History& h, const Scan& s, std::int64_t op) {
+  const std::int32_t value = h.op_value[op];
+  const OpKind kind = h.kind(op);
+  if (s.is_list(h.op_key[op]))
+    return kind == OpKind::read || list_length(h, value) == 0 ? kEmptyList
+                                                             : h.list_values[h.list_start[value + 1] - 1];
+  return kind == OpKind::read_list ? kNil : value;  // only an empty list can occur here
+}
+
 Scan scan(const History& h) {
   Scan s;
   bool lists = false;
@@ -106,12 +115,9 @@ Scan scan(const History& h) {
   }));
   const std::size_t reads = h.op_kind.size() - writes;
   s.writer_txn.reserve(writes);
-  s.writer_key.reserve(writes);
-  s.writer_value.reserve(writes);
   s.writer_op.reserve(writes);
   s.read_txn.reserve(reads);
   s.read_key.reserve(reads);
-  s.read_value.reserve(reads);
   s.read_op.reserve(reads);
 
   for (std::int32_t t = 0; t < h.transactions(); ++t) {
@@ -134,17 +140,14 @@ Scan scan(const History& h) {
         if (first) {
           mine = {t, static_cast<std::int32_t>(s.writer_txn.size())};
           s.writer_txn.push_back(t);
-          s.writer_key.push_back(key);
-          s.writer_value.push_back(value);
-          s.writer_op.push_back(op);
+          s.writer_op.push_back(static_cast<std::int32_t>(op));
           if (lists) {
             s.first_append.push_back(-1);
             s.last_append.push_back(-1);
           }
         } else {
           // mutant: first-write-counts
-          s.writer_value[mine.writer] = value;
-          s.writer_op[mine.writer] = op;
+          s.writer_op[mine.writer] = static_cast<std::int32_t>(op);
         }
         if (kind == OpKind::append) {
           const auto append = static_cast<std::int32_t>(s.append_op.size());
@@ -171,22 +174,19 @@ Scan scan(const History& h) {
         if (own_last >= 0) continue;
         s.read_txn.push_back(t);
         s.read_key.push_back(key);
-        s.read_value.push_back(empty ? kEmptyList : h.list_values[h.list_start[value + 1] - 1]);
-        s.read_op.push_back(op);
+        s.read_op.push_back(static_cast<std::int32_t>(op));
         continue;
       }
       s.any_source |= source != kSourceByValue;
-      const std::int32_t seen =
-          kind == OpKind::read_list ? kNil : value;  // only an empty list can occur here
       if (mine.txn == t) {
+        const std::int32_t seen = value_seen(h, s, op);
         const std::int64_t expected = s.writer_op[mine.writer];
+        const std::int32_t written = h.op_value[expected];
         const bool fits = is_set_read(kind)
-                              ? SetRead(h, op).allows(s.writer_value[mine.writer])
+                              ? SetRead(h, op).allows(written)
                           : source == kSourceByValue
-                              ? seen == h.as_read(s.writer_value[mine.writer])
-                              : source == expected &&
-                                    (kind != OpKind::read ||
-                                     value == h.as_read(s.writer_value[mine.writer]));
+                              ? seen == h.as_read(written)
+                              : source == expected && (kind != OpKind::read || value == h.as_read(written));
         // mutant: own-writes-unchecked
         // mutant: own-versions-unchecked
         if (!fits || states_another(h, op, expected)) s.broken_reads.push_back({t, seen, op, expected});
@@ -194,8 +194,7 @@ Scan scan(const History& h) {
       }
       s.read_txn.push_back(t);
       s.read_key.push_back(key);
-      s.read_value.push_back(seen);
-      s.read_op.push_back(op);
+      s.read_op.push_back(static_cast<std::int32_t>(op));
     }
     for (std::size_t i = first_list_read; i < s.list_reads.size(); ++i) {
       const Own& mine = own[s.list_reads[i].key];

@@ -222,7 +222,7 @@ Before take_unwritten_for_initial(History& h) {
       ++before.registers;
     }
   }
-  for (const std::int64_t op : others) h.op_source[op] = kSourceInitial;
+  for (const std::int64_t op : others) h.op_source.set(idx(op), kSourceInitial);
   if (!lists.empty()) Beginnings(h, std::move(lists)).run();
   return before;
 }

@@ -113,20 +113,18 @@ Reading read_bincode(std::string_view data, const std::string& name, Budget& bud
       const auto first = h.op_kind.size();
       const auto last = first + static_cast<std::size_t>(n_events);
       h.op_kind.resize(last);
-      h.op_ok.resize(last);
       h.op_key.resize(last);
       h.op_value.resize(last);
-      h.op_source.resize(last, kSourceByValue);
-      h.op_position.resize(last);
+      h.op_source.resize(last);
       h.op_start.back() = static_cast<std::int64_t>(last);
       for (std::size_t i = first; i < last; ++i) {
-        h.op_position[i] = in.at();
+        h.op_position.push_back(in.at());
         const bool write = in.flag("event.write");
         h.op_kind[i] = static_cast<std::uint8_t>(write ? OpKind::write : OpKind::read);
         h.op_key[i] = h.key_of(keys.natural(in.raw_number()), zero);
         h.op_value[i] = values.natural(in.raw_number());
         const bool ok = in.flag("event.success");
-        h.op_ok[i] = ok ? 1 : 0;
+        h.op_ok.push_back(ok ? 1 : 0);
         failed_events += ok ? 0 : 1;
       }
       if (!in.flag("transaction.success")) {

@@ -128,7 +128,7 @@ class Cobra {
             if (end < h_.txn_begin.back())
               fail(at, "transaction " + std::to_string(txn_id) + " commits before it starts (got " +
                            std::to_string(end) + ", expected at least " + std::to_string(h_.txn_begin.back()) + ")");
-            h_.txn_end.back() = end;
+            h_.txn_end.set(h_.txn_end.size() - 1, end);
           }
           h_.txn_status.back() = static_cast<std::uint8_t>(Status::committed);
           open = false;
@@ -185,7 +185,7 @@ class Cobra {
         ++contradicting_;  // the write id exists, but in another transaction, or for another key or value
         continue;
       }
-      h_.op_source[r] = write;
+      h_.op_source.set(idx(r), write);
     }
   }
 

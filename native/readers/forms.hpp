@@ -22,11 +22,18 @@ class Forms {
   Forms(std::string_view data, const std::string& name, std::int64_t line = 1)
       : begin_(data.data()), p_(data.data()), end_(data.data() + data.size()), name_(name), line_(line) {}
 
+  // Goes on with the text that follows the one read so far, whose end this is.
+  void go_on(std::string_view text) {
+    before_ += end_ - begin_;
+    begin_ = p_ = text.data();
+    end_ = text.data() + text.size();
+  }
+
   // Reads JSON from here on. Checks the whole text first, and fails at the first position that is not JSON.
   void read_json(Budget& budget);
   bool json() const { return json_; }
   std::int64_t line() const { return line_; }
-  std::int64_t offset() const { return p_ - begin_; }  // bytes before this position
+  std::int64_t offset() const { return before_ + (p_ - begin_); }  // bytes before this position
 
   // A position to which the reader can return.
   struct Mark {
@@ -189,6 +196,7 @@ class Forms {
   const char* end_;
   const std::string& name_;
   std::int64_t line_;
+  std::int64_t before_ = 0;  // bytes before begin_
   bool json_ = false;
   std::string scratch_;  // the text of a string with escapes
   std::string open_;     // the closing brackets that skip() expects

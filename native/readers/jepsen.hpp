@@ -1,5 +1,6 @@
 // Jepsen's operation maps, one record for each map, before invocations are paired with completions.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,12 +19,12 @@ Type read_type(Forms& forms);  // fails for any other word
 enum class Process : std::uint8_t { missing, client, other };  // other: for example :nemesis
 enum class Value : std::uint8_t { missing, micro_ops, other };
 
+// A history of millions of maps has tens of millions of these, two for each operation: each byte counts.
 struct MicroOp {
-  OpKind kind;
   std::int32_t key;    // atom of History::key_atoms
-  std::int32_t value;  // atom of History::values, or list number in Operations
-  std::int64_t line;
-  std::int32_t scan = -1;  // if a predicate read: index into Operations::scans
+  std::int32_t value;  // atom of History::values, or list number or scan number in Operations
+  OpKind kind;
+  bool is_scan = false;  // whether it is a predicate read; `value` is then an index into Operations::scans
 };
 
 struct Scan {
@@ -35,17 +36,8 @@ struct ScannedRow {
   std::int32_t key, value;  // atoms of History::key_atoms and History::values
 };
 
-struct Operation {
-  Type type = Type::missing;
-  Process process_kind = Process::missing;
-  Value value_kind = Value::missing;
-  bool has_index = false, has_time = false;
-  bool transactional = true;  // whether :f is :txn or missing
-  bool initial = false;       // whether :f is :init; then :value, a map, is the initial state
-  bool short_read = false;    // whether some read has no value, as in an :invoke
-  std::int64_t line = 0, offset = 0;  // where the map begins
-  std::int64_t process = 0, index = 0, time = 0;
-  std::size_t first = 0, last = 0;  // its micro-operations are first … last-1
+// Fields that few maps have.
+struct Details {
   // The times of its micro-operations, as indices into Operations, and when COMMIT was sent and answered: :times [[b e]
   // …], :commit [b e].
   std::size_t times_first = 0, times_last = 0;
@@ -57,9 +49,28 @@ struct Operation {
   std::int32_t labels = 0, level = 0;  // numbers of sets of History::labels and History::levels
 };
 
+struct Operation {
+  Type type = Type::missing;
+  Process process_kind = Process::missing;
+  Value value_kind = Value::missing;
+  bool has_index : 1 = false, has_time : 1 = false;
+  bool transactional : 1 = true;  // whether :f is :txn or missing
+  bool initial : 1 = false;       // whether :f is :init; then :value, a map, is the initial state
+  bool short_read : 1 = false;    // whether some read has no value, as in an :invoke
+  std::int32_t details = -1;      // index into Operations::details; -1 if it has none of these fields
+  std::int64_t line = 0, offset = 0;  // where the map begins
+  std::int64_t process = 0, index = 0, time = 0;
+  std::size_t first = 0;     // its micro-operations are first … last()-1
+  std::size_t count = 0;
+  std::size_t last() const { return first + count; }
+};
+
 struct Operations {
-  std::vector<Operation> operations;  // in the order of the file
-  std::vector<MicroOp> micro_ops;
+  Growing<Operation> operations;  // in the order of the file
+  Growing<MicroOp> micro_ops;
+  std::vector<Details> details;
+  // The micro-operations that begin on a later line than their map, ascending, with their lines.
+  std::vector<std::pair<std::size_t, std::int64_t>> lines;
   std::vector<Scan> scans;
   std::vector<ScannedRow> rows;
   std::vector<std::pair<std::int64_t, std::int64_t>> times;
@@ -82,6 +93,16 @@ struct Operations {
   std::int64_t skipped_line = 0;    // the line of the first skipped operation
   std::int64_t independent = 0;     // operations whose :value is [key micro-operations]
   std::int64_t unlike_lines = 0;    // the line of the first map that does not have a line of its own; 0 if all have
+
+  const Details& details_of(const Operation& op) const {
+    static constexpr Details kNone;
+    return op.details < 0 ? kNone : details[idx(op.details)];
+  }
+  // Returns the line on which a micro-operation of a map begins.
+  std::int64_t line_of(std::size_t micro_op, const Operation& map) const {
+    const auto found = std::ranges::lower_bound(lines, micro_op, {}, &std::pair<std::size_t, std::int64_t>::first);
+    return found != lines.end() && found->first == micro_op ? found->second : map.line;
+  }
 };
 
 // The state of the reader before a block of a file that is read piece by piece. The maps of invocations left open by
@@ -109,6 +130,9 @@ struct Following {
 // Pass 1 turns bytes into operation maps. It interns the atoms in `history`.
 Operations parse(std::string_view data, const std::string& name, History& history, Budget& budget,
                  std::int64_t first_line = 1, bool json = false);
+// The same for a text that comes piece by piece. An error may be about the end of a piece alone: read the text as a whole
+// then.
+Operations parse(const TextInPieces& text, const std::string& name, History& history, Budget& budget);
 
 // Pass 2 turns operation maps into transactions of `history`. In a block of a file, positions are bytes, and times are
 // bytes of all files (or :time). Predicate reads are then not lowered, because other blocks have other rows.

@@ -19,6 +19,7 @@
 // - Without any :process, each transaction is a separate session, and a completion belongs to the only open invocation.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "core/versions.hpp"
 #include "readers/jepsen.hpp"
@@ -59,9 +60,9 @@ class Pairing {
         std::any_of(ops_.begin(), ops_.end(), [](const Operation& o) { return o.process_kind != Process::missing; });
     in_order();
     if (f_ != nullptr) check_block();
-    for (std::size_t i = 0; i < order_.size(); ++i) {
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
       budget_.poll();
-      step(static_cast<std::int64_t>(order_[i]), static_cast<std::int64_t>(i));
+      step(static_cast<std::int64_t>(in_place(i)), static_cast<std::int64_t>(i));
     }
     if (f_ == nullptr && transactions_.empty() && in_.skipped > 0)
       unsupported_line(name_, in_.skipped_line,
@@ -69,7 +70,7 @@ class Pairing {
                            " is not a transaction (expected :f :txn); hint: " +
                            nearest_model(in_.skipped_functions.front()));
     h_.has_time = invocations_ > 0 || f_ != nullptr;
-    if (f_ == nullptr) h_.list_values.reserve(in_.list_values.size());  // so that no move clears new pages
+    if (f_ == nullptr) make_room();  // so that no move clears new pages
     for (const Transaction& t : transactions_) {
       budget_.poll();
       emit(t);
@@ -94,31 +95,32 @@ class Pairing {
   // Sorts by :index if every map has one and they all differ. Otherwise, keeps the order of the
   // file.
   void in_order() {
-    order_.resize(ops_.size());
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
     const auto indexed = static_cast<std::size_t>(
         std::count_if(ops_.begin(), ops_.end(), [](const Operation& o) { return o.has_index; }));
     index_note_ = indexed == 0 ? "missing" : "incomplete";
     if (f_ != nullptr) follow_index(indexed);
     if (indexed < ops_.size() || f_ != nullptr) return;
+    by_index_ = true;
+    index_note_ = "agrees with lines";
+    const auto not_after = [](const Operation& a, const Operation& b) { return a.index >= b.index; };
+    if (std::adjacent_find(ops_.begin(), ops_.end(), not_after) == ops_.end()) return;
+    order_.resize(ops_.size());
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
     const auto earlier = [&](std::size_t a, std::size_t b) { return ops_[a].index < ops_[b].index; };
-    std::vector<std::size_t> sorted = order_;
-    if (!std::is_sorted(sorted.begin(), sorted.end(), earlier)) {
-      std::sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
+    if (!std::is_sorted(order_.begin(), order_.end(), earlier)) {
+      std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
         return ops_[a].index != ops_[b].index ? ops_[a].index < ops_[b].index : a < b;
       });
       index_note_ = "reorders lines";
-    } else {
-      index_note_ = "agrees with lines";
     }
     const auto same = [&](std::size_t a, std::size_t b) { return ops_[a].index == ops_[b].index; };
-    if (std::adjacent_find(sorted.begin(), sorted.end(), same) != sorted.end()) {
-      index_note_ = "repeated";
-      return;
-    }
-    order_.swap(sorted);
-    by_index_ = true;
+    if (std::adjacent_find(order_.begin(), order_.end(), same) == order_.end()) return;
+    index_note_ = "repeated";
+    by_index_ = false;
+    order_.clear();
   }
+  // Returns the number of the operation at a place in the order.
+  std::size_t in_place(std::size_t place) const { return order_.empty() ? place : order_[place]; }
 
   // Adds remarks on :index in this block. The code that reads the blocks combines these remarks.
   void follow_index(std::size_t indexed) {
@@ -150,7 +152,7 @@ class Pairing {
       remarks_.emplace_back("index_processes", std::move(of));
     }
     remarks_.emplace_back("index_first", some ? ops_[first].index : std::int64_t{0});
-    remarks_.emplace_back("index_last", some ? ops_.back().index : std::int64_t{0});
+    remarks_.emplace_back("index_last", some ? ops_[ops_.size() - 1].index : std::int64_t{0});
     by_index_ = f_->by_index && indexed == ops_.size();
   }
 
@@ -225,8 +227,9 @@ class Pairing {
                              " invokes an operation while another one of it is open, which cannot be followed "
                              "(expected one at a time); hint: isocheck check reads the file as a whole");
       open.push_back(begin(process));
-      transactions_.back().invocation = number;
-      transactions_.back().begin = moment(number, position);
+      Transaction& begun = transactions_[transactions_.size() - 1];
+      begun.invocation = number;
+      begun.begin = moment(number, position);
       return;
     }
     if (open.empty()) {
@@ -302,12 +305,12 @@ class Pairing {
   }
 
   bool alike(const Operation& invoked, const Operation& done) const {
-    bool same = invoked.last - invoked.first == done.last - done.first;
-    for (std::size_t i = 0; same && i < done.last - done.first; ++i) {
+    bool same = invoked.count == done.count;
+    for (std::size_t i = 0; same && i < done.count; ++i) {
       const MicroOp &a = in_.micro_ops[invoked.first + i], &b = in_.micro_ops[done.first + i];
-      if (a.scan >= 0 || b.scan >= 0) {
-        same = a.scan >= 0 && b.scan >= 0 &&
-               in_.scans[idx(a.scan)].predicate == in_.scans[idx(b.scan)].predicate;
+      if (a.is_scan || b.is_scan) {
+        same = a.is_scan && b.is_scan &&
+               in_.scans[idx(a.value)].predicate == in_.scans[idx(b.value)].predicate;
         continue;
       }
       same = a.key == b.key &&
@@ -316,21 +319,42 @@ class Pairing {
     return same;
   }
 
-  void emit(const Transaction& t) {
-    const Operation* const invocation = t.invocation == kNone ? nullptr : &ops_[static_cast<std::size_t>(t.invocation)];
-    const Operation* const completion = t.completion == kNone ? nullptr : &ops_[static_cast<std::size_t>(t.completion)];
+  const Operation* map_of(std::int64_t number) const { return number == kNone ? nullptr : &ops_[idx(number)]; }
+  static Status status_of(const Operation* completion) {
     const Type type = completion == nullptr ? Type::info : completion->type;
-    const Status status = type == Type::ok     ? Status::committed
-                          : type == Type::fail ? Status::aborted
-                                               : Status::indeterminate;
-    ++counts_[static_cast<std::size_t>(completion == nullptr ? Type::missing : type)];
-
-    // Chooses the map whose micro-operations are used.
-    const Operation* from = completion;
-    if (status == Status::aborted && invocation != nullptr) from = invocation;
+    return type == Type::ok     ? Status::committed
+           : type == Type::fail ? Status::aborted
+                                : Status::indeterminate;
+  }
+  // Returns the map whose micro-operations are used.
+  static const Operation* shown_by(const Operation* invocation, const Operation* completion, Status status) {
+    if (status == Status::aborted && invocation != nullptr) return invocation;
     if (status == Status::indeterminate && invocation != nullptr &&
         (completion == nullptr || completion->value_kind != Value::micro_ops))
-      from = invocation;
+      return invocation;
+    return completion;
+  }
+
+  // Reserves exactly the room that the columns of the history take.
+  void make_room() {
+    std::size_t operations = 0;
+    for (const Transaction& t : transactions_) {
+      const Operation* const completion = map_of(t.completion);
+      operations += shown_by(map_of(t.invocation), completion, status_of(completion))->count;
+    }
+    h_.reserve_operations(operations);
+    const auto reserve = [&](auto&... columns) { (columns.reserve(transactions_.size()), ...); };
+    reserve(h_.txn_session, h_.txn_status, h_.txn_number);
+    h_.op_start.reserve(transactions_.size() + 1);
+    h_.list_values.reserve(in_.list_values.size());
+  }
+
+  void emit(const Transaction& t) {
+    const Operation *const invocation = map_of(t.invocation), *const completion = map_of(t.completion);
+    const Status status = status_of(completion);
+    ++counts_[static_cast<std::size_t>(completion == nullptr ? Type::missing : completion->type)];
+
+    const Operation* const from = shown_by(invocation, completion, status);
     const Operation* const shown = status == Status::indeterminate && invocation != nullptr ? invocation : completion;
 
     std::int32_t session = h_.sessions;
@@ -352,7 +376,7 @@ class Pairing {
     }
     if (shown->initial) initial_ = h_.transactions();
     const std::int64_t number = by_index_ ? shown->index : ordinal_number();
-    const auto at = [&](const Operation* op) { return place(op - ops_.data()); };
+    const auto at = [&](const Operation* op) { return place(op - ops_.begin()); };
     const std::int64_t from_at = at(from);
     if (f_ != nullptr) {
       f_->invoked_at.push_back(invocation == nullptr ? kNone : at(invocation));
@@ -361,12 +385,13 @@ class Pairing {
                                    : f_->by_time         ? completion->time
                                                          : moment(t.completion, 0));
     }
-    h_.begin_transaction(session, status, number, at(shown), file_of(shown - ops_.data()), h_.has_time ? t.begin : kTimeUnknownBegin,
+    h_.begin_transaction(session, status, number, at(shown), file_of(shown - ops_.begin()), h_.has_time ? t.begin : kTimeUnknownBegin,
                          h_.has_time ? t.end : kTimeUnknownEnd);
-    for (std::size_t i = from->first; i < from->last; ++i) {
+    for (std::size_t i = from->first; i < from->last(); ++i) {
       const MicroOp& op = in_.micro_ops[i];
-      if (op.scan >= 0) {
-        emit_scan(in_.scans[idx(op.scan)], f_ == nullptr ? op.line : from_at, from->type != Type::invoke);
+      const std::int64_t op_at = f_ == nullptr && !in_.lines.empty() ? in_.line_of(i, *from) : from_at;
+      if (op.is_scan) {
+        emit_scan(in_.scans[idx(op.value)], op_at, from->type != Type::invoke);
         continue;
       }
       OpKind kind = op.kind;
@@ -387,27 +412,30 @@ class Pairing {
         value = static_cast<std::int32_t>(h_.list_start.size()) - 1;
         h_.list_start.push_back(static_cast<std::int64_t>(h_.list_values.size()));
       }
-      h_.add_op(kind, h_.key_of(op.key), value, f_ == nullptr ? op.line : from_at);
+      h_.add_op(kind, h_.key_of(op.key), value, op_at);
     }
     if (from == completion) times_of_operations(*completion, status);
     group(invocation, completion);
     const std::int32_t txn = h_.transactions() - 1;
-    h_.labels.assign_set(txn, agreed_value(invocation, completion, &Operation::labels, ":label"));
-    h_.levels.assign_set(txn, agreed_value(invocation, completion, &Operation::level, ":level"));
+    h_.labels.assign_set(txn, agreed_value(invocation, completion, &Details::labels, ":label"));
+    h_.levels.assign_set(txn, agreed_value(invocation, completion, &Details::level, ":level"));
     versions(*from, completion, status);
   }
 
   // Sets the versions of the last begun transaction, whose operations are those of `from`. A transaction that did not
   // commit may state fewer of them.
   void versions(const Operation& from, const Operation* completion, Status status) {
-    const auto count = [](const Operation& op) { return op.versions_last - op.versions_first; };
+    const auto count = [&](const Operation& op) {
+      const Details& details = in_.details_of(op);
+      return details.versions_last - details.versions_first;
+    };
     const Operation& stating = completion != nullptr && count(*completion) > 0 ? *completion : from;
     if (count(stating) == 0) return;
     if (f_ != nullptr)
       unsupported_line(name_, stating.line,
                        ":versions cannot be followed, since a version may have been written by what comes later; "
                        "hint: isocheck check reads the file as a whole");
-    const std::size_t asked = from.last - from.first;
+    const std::size_t asked = from.count;
     if (count(stating) > asked || (count(stating) < asked && status == Status::committed))
       fail_line(name_, stating.line, ":versions of " + std::to_string(count(stating)) + " operations, :value of " +
                                       std::to_string(asked) + " (expected one for each, or nil in its place)");
@@ -415,8 +443,8 @@ class Pairing {
     auto scan = static_cast<std::size_t>(std::ranges::lower_bound(h_.statement_txn, h_.transactions() - 1) -
                                          h_.statement_txn.begin());
     for (std::size_t i = 0; i < count(stating); ++i) {
-      const std::int32_t version = in_.versions[stating.versions_first + i];
-      const bool predicate = in_.micro_ops[from.first + i].scan >= 0;
+      const std::int32_t version = in_.versions[in_.details_of(stating).versions_first + i];
+      const bool predicate = in_.micro_ops[from.first + i].is_scan;
       if (version != kNil && (predicate || !states_version(h_.kind(next))))
         fail_line(name_, stating.line, "a version of operation " + std::to_string(i + 1) +
                                         ", which is about a list, a set of values or a predicate (expected nil)");
@@ -440,21 +468,22 @@ class Pairing {
 
   // Returns a field that one or both maps of a transaction state. If both state it, they must
   // agree.
-  std::int32_t agreed_value(const Operation* invocation, const Operation* completion, std::int32_t Operation::*what,
+  std::int32_t agreed_value(const Operation* invocation, const Operation* completion, std::int32_t Details::*what,
                     const char* field) const {
     std::int32_t found = 0;
     for (const Operation* op : {invocation, completion}) {
-      if (op == nullptr || op->*what == 0) continue;
-      if (found != 0 && found != op->*what)
+      const std::int32_t stated = op == nullptr ? 0 : in_.details_of(*op).*what;
+      if (stated == 0) continue;
+      if (found != 0 && found != stated)
         fail_line(name_, op->line, std::string("another ") + field + " than that of the invocation (expected the same)");
-      found = op->*what;
+      found = stated;
     }
     return found;
   }
 
   // Sets the group of the last begun transaction, if one of its maps states one.
   void group(const Operation* invocation, const Operation* completion) {
-    const std::int32_t found = agreed_value(invocation, completion, &Operation::group, ":group");
+    const std::int32_t found = agreed_value(invocation, completion, &Details::group, ":group");
     if (found == kNil) ++groupless_;
     if (found != kNil) h_.set_group(h_.transactions() - 1, found);
   }
@@ -462,8 +491,9 @@ class Pairing {
   // Sets the times of the operations of the last begun transaction and of its COMMIT. A transaction
   // that did not commit may state times for fewer operations.
   void times_of_operations(const Operation& op, Status status) {
-    const std::size_t given = op.times_last - op.times_first, asked = op.last - op.first;
-    if (given == 0 && !op.has_commit) return;
+    const Details& details = in_.details_of(op);
+    const std::size_t given = details.times_last - details.times_first, asked = op.count;
+    if (given == 0 && !details.has_commit) return;
     if (given > asked || (given > 0 && given < asked && status == Status::committed))
       fail_line(name_, op.line, ":times of " + std::to_string(given) + " operations, :value of " +
                                     std::to_string(asked) + " (expected one interval for each)");
@@ -472,17 +502,17 @@ class Pairing {
     auto scan = static_cast<std::size_t>(std::ranges::lower_bound(h_.statement_txn, txn) -
                                          h_.statement_txn.begin());
     for (std::size_t i = 0; i < given; ++i) {
-      const auto [begin, end] = in_.times[op.times_first + i];
-      if (in_.micro_ops[op.first + i].scan < 0) {
+      const auto [begin, end] = in_.times[details.times_first + i];
+      if (!in_.micro_ops[op.first + i].is_scan) {
         h_.set_operation_times(next++, begin, end);
       } else {
         h_.set_statement_times(scan, begin, end);
         next = h_.statement_end[scan++];
       }
     }
-    const bool answered = op.commit_end != kTimeUnknownEnd || !op.has_time;
-    h_.set_commit_times(txn, op.commit_begin,
-                        status != Status::committed ? kTimeUnknownEnd : answered ? op.commit_end : op.time);
+    const bool answered = details.commit_end != kTimeUnknownEnd || !op.has_time;
+    h_.set_commit_times(txn, details.commit_begin,
+                        status != Status::committed ? kTimeUnknownEnd : answered ? details.commit_end : op.time);
     ++timed_;
   }
 
@@ -498,8 +528,8 @@ class Pairing {
     for (std::size_t t = 0; t < transactions_.size(); ++t) {
       const auto& [invocation, completion, begin, end, process] = transactions_[t];
       if (begin != kTimeUnknownBegin && invocation != kNone)
-        h_.txn_begin[t] = ops_[static_cast<std::size_t>(invocation)].time;
-      if (end != kTimeUnknownEnd) h_.txn_end[t] = ops_[static_cast<std::size_t>(completion)].time;
+        h_.txn_begin.set(t, ops_[static_cast<std::size_t>(invocation)].time);
+      if (end != kTimeUnknownEnd) h_.txn_end.set(t, ops_[static_cast<std::size_t>(completion)].time);
     }
   }
 
@@ -534,8 +564,8 @@ class Pairing {
   // agrees with the order.
   void time_remarks() {
     std::int64_t with_time = 0, least = 0, most = 0, previous = 0, back = 0, first_back = 0;
-    for (const std::size_t i : order_) {
-      const Operation& op = ops_[i];
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      const Operation& op = ops_[in_place(i)];
       if (!op.has_time) continue;
       if (with_time++ == 0) {
         least = most = op.time;
@@ -599,21 +629,21 @@ class Pairing {
   }
 
   const Operations& in_;
-  const std::vector<Operation>& ops_;
+  const Growing<Operation>& ops_;
   const std::string& name_;
   History& h_;
   Remarks& remarks_;
   Budget& budget_;
   Following* const f_;  // null if a whole file is read
 
-  std::vector<std::size_t> order_;
+  std::vector<std::size_t> order_;  // empty for the order of the file
   bool by_index_ = false, any_process_ = false;
   std::string index_note_;
   Atoms processes_;                       // used only for its hash table: :process → dense number
   std::vector<std::vector<std::int64_t>> open_;  // process → its open transactions
   std::vector<char> overlapping_;         // process → whether it had several open transactions
   std::vector<char> after_info_;          // process → whether the outcome of its last transaction is unknown
-  std::vector<Transaction> transactions_;
+  Growing<Transaction> transactions_;
   std::vector<std::int32_t> session_of_;  // process → session
   std::vector<std::int64_t> session_labels_;
   std::int64_t counts_[5] = {};           // number of transactions per completion type
@@ -640,6 +670,21 @@ Reading read_edn(std::string_view data, const std::string& name, Budget& budget)
   Reading out;
   const jepsen::Operations operations = jepsen::parse(data, name, out.history, budget);
   jepsen::pair(operations, name, out.history, out.remarks, budget);
+  return out;
+}
+
+std::optional<Reading> read_edn(const TextInPieces& text, const std::string& name, Budget& budget) {
+  Reading out;
+  try {
+    const jepsen::Operations operations = jepsen::parse(text, name, out.history, budget);
+    jepsen::pair(operations, name, out.history, out.remarks, budget);
+  } catch (const ReadError&) {
+    return std::nullopt;
+  } catch (const UnsupportedInput&) {
+    return std::nullopt;
+  } catch (const NeedsWholeText&) {
+    return std::nullopt;
+  }
   return out;
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxOthers = 8;
 constexpr unsigned kVersions = 2048;
+constexpr unsigned kDetails = 64 | 128 | 256 | 512 | 1024 | kVersions;  // the fields of Details
 constexpr std::array<std::string_view, 12> kFields = {"type",   "f",     "value", "process", "time",  "index",
                                                       "times", "commit", "group", "label",   "level", "versions"};
 
@@ -17,9 +18,10 @@ constexpr const char* kUnknownMicroOp = "an unknown micro-operation";
 
 class Parser {
  public:
-  Parser(std::string_view data, const std::string& name, History& history, Budget& budget, std::int64_t first_line)
-      : forms_(data, name, first_line), name_(name), history_(history), keys_(history.key_atoms), values_(history.values),
-        groups_(history.groups), versions_(history.versions),
+  Parser(std::string_view data, const std::string& name, History& history, Budget& budget, std::int64_t first_line,
+         const TextInPieces* more = nullptr)
+      : forms_(data, name, first_line), more_(more), name_(name), history_(history), keys_(history.key_atoms),
+        values_(history.values), groups_(history.groups), versions_(history.versions),
         budget_(budget) {}
 
   Operations parse(bool json) {
@@ -37,6 +39,13 @@ class Parser {
     if (!json) look_for_json();
     while (true) {
       forms_.blank();
+      if (forms_.at_end() && more_ != nullptr) {
+        if (const std::string_view lines = more_->next(); !lines.empty()) {
+          expect_maps();
+          forms_.go_on(lines);
+          continue;
+        }
+      }
       if (forms_.at_end()) {
         if (close != '\0')
           forms_.fail("the file ends inside the vector opened on line " + std::to_string(opened) + " (expected '" +
@@ -57,13 +66,25 @@ class Parser {
   }
 
  private:
+  // Reserves room for all maps once, judging by the first ones. What is not filled takes no memory.
+  void expect_maps() {
+    if (expected_) return;
+    expected_ = true;
+    const std::size_t times = more_->bytes / static_cast<std::size_t>(forms_.offset()) + 1;
+    out_.operations.reserve(out_.operations.size() * times * 9 / 8);
+    out_.micro_ops.reserve(out_.micro_ops.size() * times * 9 / 8);
+  }
+
   // Decides whether the text is JSON: it is iff the first key of the first map is a string.
   void look_for_json() {
     const auto start = forms_.mark();
     if (forms_.peek() == '{') {
       forms_.next();
       forms_.blank();
-      if (forms_.peek() == '"') forms_.read_json(budget_);
+      if (forms_.peek() == '"') {
+        if (more_ != nullptr) throw NeedsWholeText("JSON, whose syntax is checked first");
+        forms_.read_json(budget_);
+      }
     }
     forms_.back_to(start);
   }
@@ -81,7 +102,8 @@ class Parser {
     op.line = forms_.line();
     op.offset = forms_.offset();
     if (op.line == last_line_ && out_.unlike_lines == 0) out_.unlike_lines = op.line;
-    op.first = op.last = out_.micro_ops.size();
+    op.first = out_.micro_ops.size();
+    details_ = {};
     forms_.next();
     unsigned seen = 0;
     bool ordered = false;
@@ -119,20 +141,27 @@ class Parser {
         case 4: once(8, ":process"); process(op); break;
         case 5: once(16, ":time"); op.has_time = number(op.time); break;
         case 6: once(32, ":index"); op.has_index = number(op.index); break;
-        case 7: once(64, ":times"); times(op); break;
-        case 8: once(128, ":commit"); op.has_commit = interval(op.commit_begin, op.commit_end); break;
-        case 9: once(256, ":group"); op.group = forms_.atom(history_.groups, groups_); break;
-        case 10: once(512, ":label"); op.labels = names(history_.labels, ":label"); break;
+        case 7: once(64, ":times"); times(); break;
+        case 8:
+          once(128, ":commit");
+          details_.has_commit = interval(details_.commit_begin, details_.commit_end);
+          break;
+        case 9: once(256, ":group"); details_.group = forms_.atom(history_.groups, groups_); break;
+        case 10: once(512, ":label"); details_.labels = names(history_.labels, ":label"); break;
         case 11:
           once(1024, ":level");
-          op.level = names(history_.levels, ":level");
-          if (history_.levels.names_of(op.level).size() > 1) forms_.fail("a :level of several names (expected one)");
+          details_.level = names(history_.levels, ":level");
+          if (history_.levels.names_of(details_.level).size() > 1) forms_.fail("a :level of several names (expected one)");
           break;
-        case 12: once(kVersions, ":versions"); ordered = versions(op); break;
+        case 12: once(kVersions, ":versions"); ordered = versions(); break;
         default: forms_.skip();
       }
     }
     forms_.next();
+    if ((seen & kDetails) != 0) {
+      op.details = static_cast<std::int32_t>(out_.details.size());
+      out_.details.push_back(details_);
+    }
     last_line_ = forms_.line();
     if (last_line_ != op.line && out_.unlike_lines == 0) out_.unlike_lines = op.line;
     if (ordered) {
@@ -250,8 +279,8 @@ class Parser {
     return true;
   }
 
-  void times(Operation& op) {
-    op.times_first = op.times_last = out_.times.size();
+  void times() {
+    details_.times_first = details_.times_last = out_.times.size();
     const char c = forms_.peek();
     if (c != '[' && c != '(') {
       std::int64_t none = 0, neither = 0;
@@ -267,12 +296,12 @@ class Parser {
       out_.times.push_back(one);
     }
     forms_.next();
-    op.times_last = out_.times.size();
+    details_.times_last = out_.times.size();
   }
 
   // Reads one version or nil for each operation, or :ordered, which applies to the whole history.
-  bool versions(Operation& op) {
-    op.versions_first = op.versions_last = out_.versions.size();
+  bool versions() {
+    details_.versions_first = details_.versions_last = out_.versions.size();
     const char c = forms_.peek();
     if (c != '[' && c != '(') {
       const auto start = forms_.mark();
@@ -291,7 +320,7 @@ class Parser {
       out_.versions.push_back(forms_.atom(history_.versions, versions_));
     }
     forms_.next();
-    op.versions_last = out_.versions.size();
+    details_.versions_last = out_.versions.size();
     return false;
   }
 
@@ -310,11 +339,11 @@ class Parser {
       }
       if (found) {
         op.value_kind = Value::micro_ops;
-        op.last = out_.micro_ops.size();
+        op.count = out_.micro_ops.size() - op.first;
         op.short_read = short_read_;
         return;
       }
-      out_.micro_ops.resize(ops);
+      forget_micro_ops(ops);
       out_.list_start.resize(lists);
       out_.list_values.shrink(elements);
       forms_.back_to(start);
@@ -365,7 +394,8 @@ class Parser {
       const char c = forms_.peek();
       if (c != '[' && c != '(') return false;
       const char end = c == '[' ? ']' : ')';
-      MicroOp op{OpKind::read, 0, kNil, forms_.line()};
+      MicroOp op{0, kNil, OpKind::read};
+      const std::int64_t line = forms_.line();
       forms_.next();
       forms_.blank();
       const char first = forms_.peek();
@@ -387,7 +417,7 @@ class Parser {
         deletes = true;
       } else if (word == "rp") {
         if (!scan(op, end, start)) return false;
-        out_.micro_ops.push_back(op);
+        add(op, line);
         continue;
       } else if (word == "r-in") {
         op.kind = OpKind::read_one_of;
@@ -428,10 +458,20 @@ class Parser {
         return wrong("a micro-operation with more than a key and a value", start);
       }
       forms_.next();
-      out_.micro_ops.push_back(op);
+      add(op, line);
     }
     forms_.next();
     return true;
+  }
+
+  void add(const MicroOp& op, std::int64_t line) {
+    if (line != at_.line) out_.lines.emplace_back(out_.micro_ops.size(), line);
+    out_.micro_ops.push_back(op);
+  }
+  // Forgets all micro-operations but the first ones.
+  void forget_micro_ops(std::size_t kept) {
+    out_.micro_ops.shrink(kept);
+    while (!out_.lines.empty() && out_.lines.back().first >= kept) out_.lines.pop_back();
   }
 
   // Reads [:rp predicate {key row …}], after its name.
@@ -471,7 +511,8 @@ class Parser {
       fail_at(name_, "line " + std::to_string(predicate.line) + ", column " + std::to_string(forms_.column(predicate)),
               e.what(), predicate.line);
     }
-    op.scan = static_cast<std::int32_t>(out_.scans.size());
+    op.is_scan = true;
+    op.value = static_cast<std::int32_t>(out_.scans.size());
     out_.scans.push_back(std::move(scan));
     return true;
   }
@@ -530,7 +571,7 @@ class Parser {
   bool holds_operations(const Operation& op) {
     if (f_ != ":read" && f_ != ":write" && f_ != "\"read\"" && f_ != "\"write\"") return false;
     const bool known = std::find(transactions_.begin(), transactions_.end(), f_) != transactions_.end();
-    const bool holds = op.value_kind == Value::micro_ops && op.last > op.first;
+    const bool holds = op.value_kind == Value::micro_ops && op.count > 0;
     if (holds && !known) transactions_.push_back(f_);
     return holds || (known && op.value_kind == Value::missing && (op.type == Type::fail || op.type == Type::info));
   }
@@ -547,15 +588,16 @@ class Parser {
     forms_.back_to(map_);
     forms_.next();
     for (forms_.blank(); forms_.peek() != '}'; forms_.blank()) {
-      MicroOp write{OpKind::write, 0, kNil, forms_.line()};
+      MicroOp write{0, kNil, OpKind::write};
+      const std::int64_t line = forms_.line();
       write.key = key();
       forms_.blank();
       write.value = forms_.atom(history_.values, values_);
-      out_.micro_ops.push_back(write);
+      add(write, line);
     }
     forms_.back_to(after);
     op.value_kind = Value::micro_ops;
-    op.last = out_.micro_ops.size();
+    op.count = out_.micro_ops.size() - op.first;
   }
 
   // Counts an operation that is not a transaction. Such operations are never judged, only reported.
@@ -566,10 +608,11 @@ class Parser {
     if (!is_utf8(f)) f = quoted(f);
     auto& seen = out_.skipped_functions;
     if (seen.size() < kMaxFunctions && std::find(seen.begin(), seen.end(), f) == seen.end()) seen.push_back(std::move(f));
-    out_.micro_ops.resize(op.first);
+    forget_micro_ops(op.first);
   }
 
   Forms forms_;
+  const TextInPieces* const more_;  // what follows the text in `forms_`; null if nothing does
   const std::string& name_;
   History& history_;
   Numbers keys_, values_, groups_, versions_;
@@ -577,6 +620,8 @@ class Parser {
   Numbers name_numbers_{names_};
   Budget& budget_;
   Operations out_;
+  bool expected_ = false;  // whether room for all maps has been reserved
+  Details details_;  // of the current map
   struct Wrong {
     const char* what = nullptr;
     Forms::Mark at{};
@@ -608,6 +653,10 @@ Operations parse(std::string_view data, const std::string& name, History& histor
                  std::int64_t first_line, bool json) {
   check_size(name, data.size());
   return Parser(without_byte_order_mark(data), name, history, budget, first_line).parse(json);
+}
+
+Operations parse(const TextInPieces& text, const std::string& name, History& history, Budget& budget) {
+  return Parser(without_byte_order_mark(text.next()), name, history, budget, 1, &text).parse(false);
 }
 
 }  // namespace isolang::jepsen

@@ -22,13 +22,6 @@ struct Line {
   bool write;
 };
 
-struct TextTxn {
-  std::int64_t label;
-  std::int64_t line;  // its first line
-  std::int64_t ops = 0;
-  std::int32_t session;
-};
-
 class Plume {
  public:
   Plume(std::string_view data, const std::string& name, History& history, Budget& budget)
@@ -51,7 +44,7 @@ class Plume {
       if (q == end_) break;
       operation(zero);
     }
-    if (txns_.empty())
+    if (h_.transactions() == 0)
       fail_line(name_, line_, "no operations (got an empty history, expected r(key,value,session,txn) lines)");
     if (apart_) emit(zero);
     remarks.emplace_back("lines", line_);
@@ -93,30 +86,29 @@ class Plume {
     std::int32_t txn = current;
     if (aborted) {
       ++aborted_lines_;
-      if (txn < 0 || txns_[static_cast<std::size_t>(txn)].label >= 0) {
+      if (txn < 0 || h_.txn_number[idx(txn)] >= 0) {
         ++aborted_txns_;
         txn = begin(-1, session);
       }
-    } else if (txn < 0 || txns_[static_cast<std::size_t>(txn)].label != label) {
+    } else if (txn < 0 || h_.txn_number[idx(txn)] != label) {
       const auto id = static_cast<std::size_t>(ids_.intern_integer(label));
       if (id > txn_of_.size()) {
         txn_of_.push_back(begin(label, session));
       } else {
-        const TextTxn& earlier = txns_[static_cast<std::size_t>(txn_of_[id - 1])];
-        if (earlier.session != session)
+        const auto earlier = idx(txn_of_[id - 1]);
+        if (h_.txn_session[earlier] != session)
           fail_line(name_, line_,
                     "the transaction id " + std::to_string(label) + " was used in session " +
-                        std::to_string(session_labels_[static_cast<std::size_t>(earlier.session)]) + " on line " +
-                        std::to_string(earlier.line) + " (got session " + std::to_string(session_label) +
+                        std::to_string(session_labels_[idx(h_.txn_session[earlier])]) + " on line " +
+                        std::to_string(h_.txn_position[earlier]) + " (got session " + std::to_string(session_label) +
                         "); hint: transaction ids are unique over all sessions");
         ++interleaved_;
       }
       txn = txn_of_[id - 1];
     }
     current = txn;
-    ++txns_[static_cast<std::size_t>(txn)].ops;
     if (write && value == zero) ++zero_writes_;
-    if (!apart_ && static_cast<std::size_t>(txn) + 1 < txns_.size()) set_aside();
+    if (!apart_ && txn + 1 < h_.transactions()) set_aside();
     if (apart_) {
       lines_.push_back({txn, key, value, write});
       line_of_.push_back(line_);
@@ -126,12 +118,11 @@ class Plume {
   }
 
   std::int32_t begin(std::int64_t label, std::int32_t session) {
-    txns_.push_back({label, line_, 0, session});
-    if (!apart_) h_.begin_transaction(session, label < 0 ? Status::aborted : Status::committed, label, line_);
-    return static_cast<std::int32_t>(txns_.size()) - 1;
+    return h_.begin_transaction(session, label < 0 ? Status::aborted : Status::committed, label, line_);
   }
 
-  // Turns the operations back into lines, so that all lines can be sorted at the end.
+  // Turns the operations back into lines, so that all lines can be sorted at the end. From here on, the transactions of
+  // the history have no operations until then.
   void set_aside() {
     apart_ = true;
     for (std::int32_t t = 0; t < h_.transactions(); ++t)
@@ -139,10 +130,12 @@ class Plume {
         lines_.push_back({t, h_.key_atom[h_.op_key[op]], h_.op_value[op], h_.kind(op) == OpKind::write});
         line_of_.push_back(h_.op_position[op]);
       }
-    History fresh;
-    fresh.key_atoms = std::move(h_.key_atoms);
-    fresh.values = std::move(h_.values);
-    h_ = std::move(fresh);
+    h_.op_kind = std::vector<std::uint8_t>();
+    h_.op_key = std::vector<std::int32_t>();
+    h_.op_value = std::vector<std::int32_t>();
+    h_.op_ok = {};
+    h_.op_source = {};
+    h_.op_position = {};
   }
 
   std::int32_t session_of(std::int64_t label) {
@@ -158,24 +151,27 @@ class Plume {
   // Turns the lines into operations, grouped by transaction (a counting sort, which keeps the order inside each
   // transaction).
   void emit(std::int32_t zero) {
-    std::vector<std::size_t> next(txns_.size());
-    std::size_t first = 0;
-    for (std::size_t t = 0; t < txns_.size(); ++t) {
-      next[t] = first;
-      first += static_cast<std::size_t>(txns_[t].ops);
-    }
+    const std::size_t txns = h_.txn_number.size();
+    std::vector<std::size_t> end(txns + 1, 0);  // the ends of the transactions, when all lines have been put there
+    for (const Line& line : lines_) ++end[idx(line.txn) + 1];
+    for (std::size_t t = 0; t < txns; ++t) end[t + 1] += end[t];
     std::vector<std::size_t> order(lines_.size());
-    for (std::size_t i = 0; i < lines_.size(); ++i) order[next[static_cast<std::size_t>(lines_[i].txn)]++] = i;
+    for (std::size_t i = 0; i < lines_.size(); ++i) order[end[idx(lines_[i].txn)]++] = i;
+    History sorted;
+    sorted.key_atoms = std::move(h_.key_atoms);
+    sorted.values = std::move(h_.values);
     std::size_t at = 0;
-    for (const TextTxn& txn : txns_) {
+    for (std::size_t t = 0; t < txns; ++t) {
       budget_.poll();
-      h_.begin_transaction(txn.session, txn.label < 0 ? Status::aborted : Status::committed, txn.label, txn.line);
-      for (std::int64_t i = 0; i < txn.ops; ++i, ++at) {
+      sorted.begin_transaction(h_.txn_session[t], static_cast<Status>(h_.txn_status[t]), h_.txn_number[t],
+                               h_.txn_position[t]);
+      for (; at < end[t]; ++at) {
         const Line& line = lines_[order[at]];
-        h_.add_op(line.write ? OpKind::write : OpKind::read, h_.key_of(line.key, zero), line.value,
-                  line_of_[order[at]]);
+        sorted.add_op(line.write ? OpKind::write : OpKind::read, sorted.key_of(line.key, zero), line.value,
+                      line_of_[order[at]]);
       }
     }
+    h_ = std::move(sorted);
   }
 
   void sign(char c) {
@@ -224,7 +220,6 @@ class Plume {
   std::vector<std::int64_t> session_labels_;
   std::int32_t session_ = 0;  // that of the last line
   std::vector<std::int32_t> current_;
-  std::vector<TextTxn> txns_;
   bool apart_ = false;  // whether some line lies apart from the others of its transaction
   std::vector<Line> lines_;  // all lines, if one of them does
   std::vector<std::int64_t> line_of_;

@@ -480,9 +480,12 @@ class Lowering {
     for (const auto& added : added_) total += added.size();
     if (all && total == h_.op_kind.size()) return;
     History old;
-    for (auto column : {&History::op_kind, &History::op_ok}) (old.*column).swap(h_.*column);
+    std::swap(old.op_kind, h_.op_kind);
+    std::swap(old.op_ok, h_.op_ok);
+    std::swap(old.op_source, h_.op_source);
+    std::swap(old.op_position, h_.op_position);
     for (auto column : {&History::op_key, &History::op_value, &History::op_version}) (old.*column).swap(h_.*column);
-    for (auto column : {&History::op_source, &History::op_position, &History::op_begin, &History::op_end, &History::op_start,
+    for (auto column : {&History::op_begin, &History::op_end, &History::op_start,
                         &History::statement_start, &History::statement_end})
       (old.*column).swap(h_.*column);
     for (auto column : {&History::op_start, &History::statement_start, &History::statement_end}) h_.*column = old.*column;
@@ -530,8 +533,8 @@ class Lowering {
     }
     h_.op_start[h_.transactions()] = h_.operations();
     if (!old.op_version.empty()) h_.op_version.resize(h_.op_kind.size(), kNoVersion);
-    for (std::int64_t& source : h_.op_source)
-      if (source >= 0) source = now[source];
+    for (std::size_t op = 0; !h_.op_source.all_default() && op < h_.op_source.size(); ++op)
+      if (h_.op_source[op] >= 0) h_.op_source.set(op, now[h_.op_source[op]]);
   }
 
   History& h_;

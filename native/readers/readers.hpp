@@ -5,6 +5,8 @@
 // the count is compared with the number of remaining bytes.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -47,6 +49,18 @@ struct NamedBytes {
 
 // Reads Jepsen/Elle EDN, or the same operation maps in JSON. `name`, if given, begins the messages.
 Reading read_edn(std::string_view data, const std::string& name, Budget& budget);
+// Thrown if a text cannot be read piece by piece.
+struct NeedsWholeText : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+struct TextInPieces {
+  // Returns the next whole lines of the text, which stay valid until the next call; empty at the end.
+  std::function<std::string_view()> next;
+  std::size_t bytes;  // of the whole text, as expected
+};
+// Reads EDN that comes piece by piece, so that its text takes no memory. Returns nothing if the text has to be read as a
+// whole: for an error, which may be about the end of a piece only, or if the text is JSON.
+std::optional<Reading> read_edn(const TextInPieces& text, const std::string& name, Budget& budget);
 namespace jepsen {
 struct Following;
 }

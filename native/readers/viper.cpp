@@ -263,7 +263,7 @@ class Viper {
                                        [](Flag flag) { return flag == Flag::no; });
       if (aborted) h_.txn_status[t] = static_cast<std::uint8_t>(Status::aborted);
       for (std::size_t i = first; i < last; ++i)
-        h_.op_ok[i] = initial || aborted || is_read(i) || flags_[i] != Flag::no ? 1 : 0;
+        h_.op_ok.set(idx(i), initial || aborted || is_read(i) || flags_[i] != Flag::no ? 1 : 0);
     }
   }
 
@@ -275,7 +275,7 @@ class Viper {
     each_unwritten([&](std::size_t op) {
       const bool zero = is_zero(h_.op_value[op]);
       if (initial_ >= 0 && !zero) return;
-      h_.op_source[op] = kSourceInitial;
+      h_.op_source.set(idx(op), kSourceInitial);
       if (zero) h_.op_value[op] = kNil;
       ++found;
     });

@@ -108,11 +108,7 @@ void Simulator::reserve(std::size_t txns, std::size_t ops) {
   History& h = history_;
   h.txn_session.reserve(txns);
   h.txn_status.reserve(txns);
-  h.txn_begin.reserve(txns);
-  h.txn_end.reserve(txns);
   h.txn_number.reserve(txns);
-  h.txn_position.reserve(txns);
-  h.txn_file.reserve(txns);
   h.op_start.reserve(txns + 1);
   h.reserve_operations(ops);
 }
@@ -159,8 +155,8 @@ Simulation Simulator::run() {
   for (const auto& [session, ahead] : clocks_)
     for (std::size_t t = 0; t < history_.txn_session.size(); ++t)
       if (history_.txn_session[t] == session) {
-        history_.txn_begin[t] += ahead;
-        if (history_.txn_end[t] != kTimeUnknownEnd) history_.txn_end[t] += ahead;
+        history_.txn_begin.set(t, history_.txn_begin[t] + ahead);
+        if (history_.txn_end[t] != kTimeUnknownEnd) history_.txn_end.set(t, history_.txn_end[t] + ahead);
       }
   history_.has_time = true;
   history_.validate();
@@ -305,7 +301,7 @@ void Simulator::read(std::int64_t op, std::int64_t txn_first, std::int32_t versi
 
 void Simulator::answer(Client& client) {
   ++now_;
-  if (!client.restart) history_.txn_end[client.transaction] = now_;
+  if (!client.restart) history_.txn_end.set(idx(client.transaction), now_);
   client.state = Client::State::idle;
 }
 
@@ -331,7 +327,7 @@ void Simulator::plant(const Plant& plant) {
   std::vector<std::int32_t> txns;
   const auto end = [&](std::size_t i) {
     ++now_;
-    history_.txn_end[txns[i]] = now_;
+    history_.txn_end.set(idx(txns[i]), now_);
     Client& client = clients_[drawn[plant.transactions[i].session]];
     client.since = now_;
     client.state = Client::State::idle;

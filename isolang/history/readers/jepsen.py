@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,7 @@ from isolang.history.readers.reading import (
 from isolang.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -55,12 +56,48 @@ def read(files: Files, *, timeout: float) -> Reading:
         line = whole.count(b"\n") + 1
         what = f"the log is torn after line {line - 1}: line {line} is incomplete and is ignored"
         torn.append(Caveat(what))
+    return _reading(columns, report, name, data[:_START], torn)
+
+
+def read_in_pieces(
+    file: int, name: str, take: Callable[[memoryview], object], *, timeout: float
+) -> Reading | None:
+    """Read a history in EDN from an open file without holding its text.
+
+    Args:
+        take: a function called with each piece of the file, in their order.
+
+    Returns:
+        The reading, or ``None`` if the text has to be read as a whole: to describe an error, or
+        because it is a recording, whose text others read, too.
+
+    Raises:
+        HistoryError: the initial state contradicts the transactions.
+    """
+    from isolang import _native
+
+    start: list[bytes] = []
+
+    def see(piece: memoryview) -> None:
+        if not start:
+            start.append(bytes(piece[:_START]))
+        take(piece)
+
+    shown_name = name.encode("utf-8", "backslashreplace").decode()
+    size = os.fstat(file).st_size
+    found = _native.read_edn_in_pieces(file, size, shown_name, see, timeout=timeout)
+    return None if found is None else _reading(*found, name, start[0] if start else b"", [])
+
+
+def _reading(
+    columns: Columns, report: Mapping[str, Any], name: str, start: bytes, notes: Sequence[str]
+) -> Reading:
     initial = "a read of nil or of the empty list"
     if "initial" in report:
         declare_initial(columns, report["initial"], name, rows=True)
         initial = "what :init wrote; for other keys, nil or the empty list"
     own = "each transaction is a session of its own, because there is no :process"
-    no_process = () if report["has_process"] else misspelt_process_notes(data)
+    no_process = () if report["has_process"] else misspelt_process_notes(start)
     return Reading(
         columns=columns,
         position_unit="line",
@@ -68,7 +105,7 @@ def read(files: Files, *, timeout: float) -> Reading:
         session="one :process" if report["has_process"] else own,
         real_time=_real_time(report, timed=columns.has_time),
         ignored=tuple(_ignored(report)),
-        notes=(*torn, *no_process, *_notes(report), *label_and_level_notes(columns)),
+        notes=(*notes, *no_process, *_notes(report), *label_and_level_notes(columns)),
         session_names=session_names(report["session_labels"]),
     )
 

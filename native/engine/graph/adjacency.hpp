@@ -1,6 +1,8 @@
 // Adjacency lists of graphs whose nodes are numbers. All lists of a graph are stored in one array.
 #pragma once
 #include <cstdint>
+#include <limits>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -10,7 +12,7 @@ namespace isolang {
 
 // Adjacency lists in one array: the neighbours of v are item[start[v]] … item[start[v+1]-1].
 struct Adjacency {
-  std::vector<std::int64_t> start;
+  std::vector<std::uint32_t> start;
   std::vector<std::int32_t> item;
   std::span<const std::int32_t> of(std::int32_t v) const {
     const auto i = idx(v);
@@ -18,11 +20,17 @@ struct Adjacency {
   }
 };
 
+// Throws if there are so many items that their numbers do not fit.
+inline void check_count(std::size_t items) {
+  if (items > std::numeric_limits<std::uint32_t>::max()) throw std::bad_alloc();
+}
+
 // Returns empty lists with room for one item for each number i in 0 … count-1, in the list
 // key_of(i). `groups` is the number of lists. Numbers with a negative key get no room.
 template <typename KeyOf>
 Adjacency room_by(std::int32_t groups, std::size_t count, KeyOf key_of) {
   Adjacency g;
+  check_count(count);
   g.start.assign(idx(groups) + 1, 0);
   for (std::size_t i = 0; i < count; ++i)
     if (const std::int32_t k = key_of(i); k >= 0) ++g.start[k + 1];
@@ -45,7 +53,7 @@ class Filling {
 
  private:
   Adjacency& lists_;
-  std::vector<std::int64_t> next_;
+  std::vector<std::uint32_t> next_;
 };
 
 // Groups item_of(i), for i in 0 … count-1, by key_of(i), preserving the order within each group.

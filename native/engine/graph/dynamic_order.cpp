@@ -36,7 +36,7 @@ Adjacency DynamicOrder::successors() const {
   all.item.reserve(edges());
   for (std::size_t v = 0; v < rank_.size(); ++v) {
     each_out(static_cast<std::int32_t>(v), [&](std::int32_t w, Place) { all.item.push_back(w); });
-    all.start[v + 1] = static_cast<std::int64_t>(all.item.size());
+    all.start[v + 1] = static_cast<std::uint32_t>(all.item.size());
   }
   return all;
 }

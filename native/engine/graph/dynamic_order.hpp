@@ -3,6 +3,7 @@
 // graph theory: nodes and edges are numbers.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <queue>
 #include <span>
 #include <utility>
@@ -17,19 +18,25 @@ namespace isolang {
 class DynamicOrder {
  public:
   // The permanent edges are numbered 0 … count-1: from_of(i) → to_of(i). `rank` must be a
-  // topological order of them.
+  // topological order of them. If the caller has the edges by `from`, in the order of their numbers,
+  // it may share them as `out`. They, and what from_of refers to, must then outlive this object.
   template <typename FromOf, typename ToOf>
-  DynamicOrder(std::size_t count, FromOf from_of, ToOf to_of, std::vector<std::int32_t> rank)
-      : permanent_(count) {
+  DynamicOrder(std::size_t count, FromOf from_of, ToOf to_of, std::vector<std::int32_t> rank,
+               const Adjacency* out = nullptr)
+      : permanent_(count), out_(out) {
     const auto nodes = static_cast<std::int32_t>(rank.size());
     in_ = group_by(nodes, count, to_of, from_of);
-    out_ = room_by(nodes, count, from_of);
-    number_.resize(count);
-    Filling filling(out_);
-    for (std::size_t i = 0; i < count; ++i)
-      number_[filling.put(from_of(i), to_of(i))] = static_cast<std::int32_t>(i);
+    if (out_ == nullptr) {
+      own_out_ = group_by(nodes, count, from_of, to_of);
+      out_ = &own_out_;
+      find_numbers(from_of);
+    } else {
+      find_numbers_ = [this, from_of] { find_numbers(from_of); };
+    }
     begin(std::move(rank));
   }
+  DynamicOrder(const DynamicOrder&) = delete;
+  DynamicOrder& operator=(const DynamicOrder&) = delete;
 
   // Adds an edge, which gets the next number. Returns false if the edge would close a cycle: the
   // edge is then not added, and `path` holds the numbers of the edges of a path v → u.
@@ -59,11 +66,19 @@ class DynamicOrder {
   void forget_moved();
 
  private:
-  // Where an edge is stored: for a permanent edge, its index in out_.item; for an added edge, ~ of
+  // Where an edge is stored: for a permanent edge, its index in out_->item; for an added edge, ~ of
   // its index in from_ and to_.
   using Place = std::int32_t;
-  std::int32_t number_of(Place edge) const {
-    return edge >= 0 ? number_[edge] : static_cast<std::int32_t>(permanent_) + ~edge;
+  std::int32_t number_of(Place edge) {
+    if (edge < 0) return static_cast<std::int32_t>(permanent_) + ~edge;
+    if (number_.empty()) find_numbers_();
+    return number_[edge];
+  }
+  template <typename FromOf>
+  void find_numbers(FromOf from_of) {
+    number_.resize(permanent_);
+    std::vector<std::uint32_t> next(out_->start.begin(), out_->start.end() - 1);
+    for (std::size_t i = 0; i < permanent_; ++i) number_[next[from_of(i)]++] = static_cast<std::int32_t>(i);
   }
   template <typename Visit>
   void each_out(std::int32_t v, Visit visit) const;  // visit(node, Place of the edge)
@@ -82,8 +97,11 @@ class DynamicOrder {
   }
 
   std::size_t permanent_;
-  Adjacency out_, in_;                   // neighbours along permanent edges
-  std::vector<std::int32_t> number_;     // per item of out_, the number of the edge
+  const Adjacency* out_;                 // neighbours along permanent edges
+  Adjacency own_out_, in_;
+  // Per item of *out_, the number of the edge. If *out_ is shared, it is empty until a path is found.
+  std::vector<std::int32_t> number_;
+  std::function<void()> find_numbers_;
   std::vector<std::int32_t> rank_, at_;  // at_: the node of each rank
   // The added edges, by number - permanent_.
   std::vector<std::int32_t> from_, to_;           // -1: removed
@@ -102,8 +120,8 @@ class DynamicOrder {
 template <typename Visit>
 void DynamicOrder::each_out(std::int32_t v, Visit visit) const {
   const auto node = idx(v);
-  for (std::int64_t i = out_.start[node]; i < out_.start[node + 1]; ++i)
-    visit(out_.item[i], static_cast<Place>(i));
+  for (std::uint32_t i = out_->start[node]; i < out_->start[node + 1]; ++i)
+    visit(out_->item[i], static_cast<Place>(i));
   for (std::int32_t e = out_head_[node]; e >= 0; e = out_next_[e]) visit(to_[e], ~e);
 }
 

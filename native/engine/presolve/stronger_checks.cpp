@@ -25,9 +25,7 @@ Automaton nonadjacent(const Automaton& all) {
 constexpr std::int64_t kAmbiguous = 2;  // candidate sources per read
 
 bool one_source_each(const Problem& problem) {
-  const auto& start = problem.candidate_start;
-  return std::ranges::adjacent_find(start, [](auto a, auto b) { return b != a + 1; }) ==
-         start.end();
+  return problem.candidate_start.all_ordinal();
 }
 
 // Adds the relations, except rw, whose cycles a check of components allows in part.

@@ -196,8 +196,8 @@ void Refuter::eliminated(std::int32_t read, std::int32_t writer) {
       });
     } else {
       // mutant: proof-no-eliminating-order
-      derive_before(writer, by, pass);
-      graph_.rw_closings(read, writer, by, add);
+      derive_before(writer, by - 1, pass);
+      graph_.rw_closings(read, writer, by - 1, add);
     }
     // mutant: proof-no-elimination
     if (!refuted(closings, pass, true))

@@ -120,7 +120,7 @@ void KeyPruner::fetch(std::span<const std::int32_t> keys) const {
       prefetch(pruner_.own_writer.data() + r);
     });
     for (const std::int32_t r : open_reads(keys[2])) {
-      prefetch(p.candidate_start.data() + r);
+      if (!p.candidate_start.all_ordinal()) prefetch(p.candidate_start.data() + r);
       prefetch(pruner_.source.data() + r);
     }
   }
@@ -670,7 +670,7 @@ bool KeyPruner::prune_read(std::int32_t r) {
     ++findings_->eliminated_sources;
     ++findings_->gained;
     pruner_.eliminated_in[i] = static_cast<std::uint8_t>(pruner_.passes);
-    pruner_.eliminated_by[i] = closes ? Pruner::kClosesCycle : seen->writer;
+    pruner_.eliminated_by[i] = closes ? Pruner::kClosesCycle : 1 + seen->writer;
     if (closes || !seen->back) continue;
     pruner_.eliminated_by[i] = Pruner::kReason - static_cast<std::int32_t>(pruner_.reasons.size());
     Edge closing = seen->closing;

@@ -22,6 +22,9 @@ namespace {
 // mutant: no-pass
 constexpr std::int32_t kMaxPasses = 8;
 constexpr int kSweeps = 8;  // a sweep over the graph costs much less than a pass
+// How many edges a sweep visits at most. The cycles of the first one become the refutation, and are
+// worth more effort than those that only say which assumed orders to withdraw.
+constexpr std::int64_t kFirstSweep = 2'000'000, kOtherSweep = 100'000, kVisitsOfEdge = 16;
 constexpr std::size_t kPrefetchedCandidates = 24;                  // number of candidates
 constexpr std::int32_t kPrefetchedTransactions = 2;
 // In a graph with more nodes than this, another pass must promise a conclusion per
@@ -50,9 +53,9 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::
   const Problem& p = g.problem;
   source.assign(idx(p.reads()), -1);
   alive.assign(p.candidate.size(), 1);
-  eliminated_by.assign(p.candidate.size(), kContradictory);
-  eliminated_in.assign(p.candidate.size(), 0);
-  resolved_in.assign(idx(p.reads()), 0);
+  eliminated_by = Zeros<std::int32_t>(p.candidate.size());
+  eliminated_in = Zeros<std::uint8_t>(p.candidate.size());
+  resolved_in = Zeros<std::uint8_t>(idx(p.reads()));
   inclusion = p.inclusion;
   included_by.assign(inclusion.size(), -1);
   key_of_.resize(p.writer_txn.size());
@@ -72,8 +75,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::
     for (const std::size_t i : p.candidates(r))
       // mutant: impossible-candidate
       if (std::ranges::binary_search(p.impossible, p.writer_txn[p.candidate[i]])) {
-        alive[i] = 0;
-        eliminated_by[i] = kContradictory;
+        alive[i] = 0;  // kContradictory
       }
   std::size_t wr_steps = 0;
   for (const Automaton& m : g.automata) wr_steps += m.of(Relation::wr).size();
@@ -190,13 +192,21 @@ void Pruner::find_cycles(std::size_t enough) {
   for (Node v = 0; v < graph.nodes() && !graph.every_check_judges; ++v)
     // The cycles of this node are cycles of other checks, too.
     left_out[v] |= static_cast<std::uint8_t>(!graph.judges(v));
-  cycles.clear();
-  for (int sweep = 0; sweep < kSweeps && cycles.size() < enough; ++sweep) {
-    auto found = short_cycles(graph.edges, left_out, budget_);
+  const auto leave_out = [&](const std::vector<std::int32_t>& cycle) {
+    for (const std::int32_t e : cycle)
+      if (const Node v = graph.edges[e].from; graph.transaction_of(v) >= 0) left_out[v] = 1;
+  };
+  std::ranges::for_each(cycles, leave_out);
+  const bool assumes = std::ranges::any_of(
+      graph.automata, [](const Automaton& m) { return m.so_is_assumed || m.rt_is_assumed; });
+  for (; sweeps_ < kSweeps && cycles.size() < enough; ++sweeps_) {
+    const std::int64_t effort = sweeps_ == 0 && !assumes
+                                    ? kFirstSweep
+                                    : kOtherSweep + kVisitsOfEdge * std::ssize(graph.edges);
+    auto found = short_cycles(graph.edges, left_out, effort, budget_);
     if (found.empty()) break;
     for (auto& cycle : found) {
-      for (const std::int32_t e : cycle)
-        if (const Node v = graph.edges[e].from; graph.transaction_of(v) >= 0) left_out[v] = 1;
+      leave_out(cycle);
       cycles.push_back(std::move(cycle));
     }
   }
@@ -332,7 +342,7 @@ Impossible Pruner::because(const Edge& closing, const std::optional<Edge>& back)
 
 void Pruner::resolve(std::int32_t r, std::int32_t writer, Growing<Edge>& added) {
   source[r] = writer;
-  resolved_in[r] = static_cast<std::uint8_t>(passes);
+  if (passes > 0) resolved_in[r] = static_cast<std::uint8_t>(passes);
   if (direct_) resolved_txn_[graph.problem.read_txn[r]] = 1;
   // mutant: reader-adds-no-rw
   if (passes > 0) {  // before the first pass nothing is settled, and every key is restless
@@ -368,7 +378,7 @@ void Pruner::find_own_writers() {
   writers_by_txn_ = group_by(
       p.n + 1, p.writer_txn.size(), [&](std::size_t w) { return p.writer_txn[w]; },
       [](std::size_t w) { return static_cast<std::int32_t>(w); });
-  keys_by_txn_.resize(writers_by_txn_.item.size());
+  if (graph.forbids_return_paths) keys_by_txn_.resize(writers_by_txn_.item.size());
   for (std::size_t i = 0; i < keys_by_txn_.size(); ++i)
     keys_by_txn_[i] = key_of_[writers_by_txn_.item[i]];
   // For each key, the last transaction below that writes it, and its writer.

@@ -20,6 +20,7 @@
 
 #include "core/budget.hpp"
 #include "core/index.hpp"
+#include "core/zeros.hpp"
 #include "engine/graph/clocks.hpp"
 #include "engine/graph/event_graph.hpp"
 #include "engine/prune/pair_set.hpp"
@@ -79,7 +80,7 @@ class Pruner {
   // Contradictions: cycles of known edges (their numbers, in order), a known rw pair that closes a
   // return path, or a read without any remaining source. Each cycle is a contradiction of its own.
   std::vector<std::vector<std::int32_t>> cycles;
-  // Finds cycles until there are enough of them, after `sort` has failed. A sweep over the graph
+  // Finds more cycles until there are enough of them, after `sort` has failed. A sweep over the graph
   // finds one in each strongly connected component, and cycles share only auxiliary nodes. There are
   // few sweeps, so this may miss cycles.
   void find_cycles(std::size_t enough);
@@ -93,14 +94,14 @@ class Pruner {
   // it.
   std::vector<std::uint32_t> epochs;
   // Per read with a source: the pass that found it; 0 if the read never had another candidate.
-  std::vector<std::uint8_t> resolved_in;
+  Zeros<std::uint8_t> resolved_in;
   // Per eliminated candidate: the pass that eliminated it; 0 if it was never possible.
-  std::vector<std::uint8_t> eliminated_in;
-  static constexpr std::int32_t kContradictory = -1, kClosesCycle = -2, kReason = -3;
-  // Per eliminated candidate: the writer that follows it and that the reader cannot have missed; or
+  Zeros<std::uint8_t> eliminated_in;
+  static constexpr std::int32_t kContradictory = 0, kClosesCycle = -1, kReason = -2;
+  // Per eliminated candidate: 1 + the writer that follows it and that the reader cannot have missed; or
   // kContradictory if its transaction contradicts itself (Problem::impossible); or kClosesCycle if
   // its wr edge closes a cycle; or kReason - an index into `reasons`.
-  std::vector<std::int32_t> eliminated_by;
+  Zeros<std::int32_t> eliminated_by;
   // For direct checks, the reasons themselves, because such checks may find more within a pass.
   struct Order {
     std::int32_t before, after;
@@ -144,15 +145,17 @@ class Pruner {
     return writers_by_txn_.of(txn);
   }
   std::span<const std::int32_t> keys_of_writers() const { return key_of_; }
-  // Returns the keys of `writers_of`, in the same order.
+  // Returns the keys of `writers_of`, in the same order. Only for checks that forbid return paths.
   std::span<const std::int32_t> keys_written_by(std::int32_t txn) const {
     const auto first = idx(writers_by_txn_.start[idx(txn)]), last = idx(writers_by_txn_.start[idx(txn) + 1]);
     return std::span(keys_by_txn_).subspan(first, last - first);
   }
-  std::int32_t write_of(std::int32_t txn, std::int32_t key) const;  // a writer, or -1
+  std::int32_t write_of(std::int32_t txn, std::int32_t key) const;  // a writer, or -1; as keys_written_by
   std::size_t candidates_left(std::int32_t read) const;  // number of candidates not eliminated
   std::size_t open_candidates() const;  // of reads without a certain source, unless deferred
   Adjacency readers() const;            // writer -> reads that certainly take it as their source
+  // Frees what the next pass computes anew, before a search begins. Call pairs() no more.
+  void make_room_for_search() { readers_ = {}; }
   const Adjacency& successors() const { return successors_; }  // by known edges
   std::size_t threads() const { return threads_; }             // maximum number of threads
   bool included_reader(std::int32_t read) const {
@@ -215,7 +218,7 @@ class Pruner {
   // For each writer: the previous writer of its key in its session, or -1.
   std::vector<std::int32_t> session_before_;
   Adjacency writers_by_txn_;
-  std::vector<std::int32_t> keys_by_txn_;  // for each item of writers_by_txn_, its key
+  std::vector<std::int32_t> keys_by_txn_;  // for each item of writers_by_txn_, its key; or empty, if no check needs it
   bool direct_ = false;                               // some check is direct
   PairSet ordered_behind_;                            // pairs handled by prune_direct
   std::vector<std::uint8_t>
@@ -227,6 +230,7 @@ class Pruner {
   std::vector<std::int32_t> key_of_;  // per writer
   std::int64_t gained_ = 0;
   std::int64_t open_;       // gain of the previous pass, at least 1,000; initially, the number of candidates
+  int sweeps_ = 0;          // sweeps for cycles
   std::size_t sorted_ = 0;  // number of edges that `order` respects
   bool begun_ = false, done_ = false, deferring_ = false;
 };

@@ -67,17 +67,18 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
       order_(
           graph_.edges.size() + holds_.size(), [this](std::size_t i) { return permanent(i).from; },
           [this](std::size_t i) { return permanent(i).to; },
-          may_start_anew_ ? pruner.rank : std::move(start.rank)),
+          may_start_anew_ ? pruner.rank : std::move(start.rank),
+          holds_.empty() && pruner.successors().item.size() == graph_.edges.size() ? &pruner.successors() : nullptr),
       permanent_(order_.edges()),
       orders_at_(p_.writer_txn.size()),
       sources_at_(p_.writer_txn.size()),
       return_paths_(pruner, budget) {
   sat_.max_bytes = max_bytes;
-  source_variable_.assign(p_.candidate.size(), -1);
+  source_variable_ = Zeros<std::int32_t>(p_.candidate.size());
   in_variable_.assign(p_.inclusion.size(), -1);
-  active_read_.assign(idx(p_.reads()), 0);
+  active_read_ = Zeros<std::uint8_t>(idx(p_.reads()));
   source_.assign(idx(p_.reads()), -1);
-  sources_taken_.assign(idx(p_.reads()), 0);
+  sources_taken_ = Zeros<std::int32_t>(idx(p_.reads()));
   readers_ = pruner.readers();
   place_.assign(p_.writer_txn.size(), 0);
   writers_.resize(p_.writer_txn.size());
@@ -91,6 +92,7 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
   new_paths_.assign(idx(p_.n), 0);
   open_txn_.assign(idx(p_.n), 0);
   if (!graph_.uses_reads) return;
+  checked_reads_.reserve(idx(p_.reads()));
   for (std::int32_t r = 0; r < p_.reads(); ++r) {
     const std::int32_t key = p_.read_key[r];
     if (pruner.source[r] < 0) open_txn_[p_.read_txn[r]] = 1;
@@ -173,16 +175,16 @@ std::int32_t Search::in_variable(std::int32_t txn) {
 
 void Search::Named::add(std::int32_t writer, std::int32_t variable) {
   std::int32_t& list = list_[writer];
-  if (list < 0) {
-    list = static_cast<std::int32_t>(lists_.size());
+  if (list == 0) {
     lists_.emplace_back();
+    list = static_cast<std::int32_t>(lists_.size());
   }
-  lists_[list].push_back(variable);
+  lists_[idx(list) - 1].push_back(variable);
 }
 
 std::span<const std::int32_t> Search::Named::of(std::int32_t writer) const {
   const std::int32_t list = list_[writer];
-  return list < 0 ? std::span<const std::int32_t>() : lists_[list];
+  return list == 0 ? std::span<const std::int32_t>() : lists_[idx(list) - 1];
 }
 
 std::int32_t Search::find_order(std::int32_t a, std::int32_t b) const {
@@ -217,7 +219,7 @@ void Search::activate_read(std::int32_t r) {
     if (!pruner_.alive[i]) continue;
     const std::int32_t w = p_.candidate[i];
     const std::int32_t v = variable({Meaning::Kind::source, r, w}, place_of(r));
-    source_variable_[i] = v;
+    source_variable_[i] = 1 + v;
     sources_at_.add(w, v);
     choice.push_back(Lit::positive(v));
     if (const std::int32_t in = in_variable(p_.writer_txn[w]); in >= 0)
@@ -309,7 +311,7 @@ void Search::collect(const Edge& e, std::vector<Lit>& conflict) const {
     if (pruner_.source[e.read] >= 0) return;
     for (const std::size_t i : p_.candidates(e.read))
       // mutant: conflict-forgets-source
-      if (p_.candidate[i] == e.a) add_false(Lit::negative(source_variable_[i]));
+      if (p_.candidate[i] == e.a) add_false(Lit::negative(source_variable(i)));
   }
 }
 
@@ -394,7 +396,10 @@ Model Search::model() const {
     }
   }
   keep_included(m, p_);
-  const std::vector<std::int32_t> writers = graph_.uses_orders ? writers_ : shown_order();
+  const std::vector<std::int32_t> shown = graph_.uses_orders ? std::vector<std::int32_t>{} : shown_order();
+  const std::vector<std::int32_t>& writers = graph_.uses_orders ? writers_ : shown;
+  m.order_start.reserve(idx(p_.keys) + 1);
+  m.order_txn.reserve(p_.writer_txn.size());
   m.order_start.push_back(0);
   for (std::int32_t key = 0; key < p_.keys; ++key) {
     for (std::int32_t i = p_.key_start[key]; i < p_.key_start[key + 1]; ++i)
@@ -418,7 +423,7 @@ std::int32_t Search::likely_source(std::int32_t r) const {
   for (const std::size_t i : p_.candidates(r)) {
     if (!pruner_.alive[i]) continue;
     const std::int32_t w = p_.candidate[i];
-    if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) < 0) continue;
+    if (source_variable(i) >= 0 && sat_.value(Lit::positive(source_variable(i))) < 0) continue;
     if (!goes_up(r, w)) continue;
     if (best < 0 || !graph_.uses_orders ||
         rank(graph_.order_node(w)) > rank(graph_.order_node(best)))
@@ -431,7 +436,7 @@ std::int32_t Search::current_source(std::int32_t r) const {
   if (pruner_.source[r] >= 0) return pruner_.source[r];
   if (!active_read_[r]) return likely_source(r);
   for (const std::size_t i : p_.candidates(r))
-    if (source_variable_[i] >= 0 && sat_.value(Lit::positive(source_variable_[i])) > 0)
+    if (source_variable(i) >= 0 && sat_.value(Lit::positive(source_variable(i))) > 0)
       return p_.candidate[i];
   return -1;  // only if its transaction is out
 }
@@ -826,11 +831,11 @@ std::int32_t Search::nearest_source(std::int32_t r) const {
     return graph_.uses_orders && rank(graph_.order_node(w)) > rank(graph_.order_node(best));
   };
   for (const std::size_t i : p_.candidates(r)) {
-    if (!pruner_.alive[i] || sat_.value(Lit::positive(source_variable_[i])) < 0) continue;
+    if (!pruner_.alive[i] || sat_.value(Lit::positive(source_variable(i))) < 0) continue;
     const std::int32_t w = p_.candidate[i], descent = descent_of_source(r, w);
     if (best >= 0 && (descent > least || (descent == least && !later(w)))) continue;
     best = w;
-    variable = source_variable_[i];
+    variable = source_variable(i);
     least = descent;
   }
   return variable;

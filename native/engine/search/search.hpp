@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/zeros.hpp"
 #include "engine/cdcl/cdcl.hpp"
 #include "engine/graph/dynamic_order.hpp"
 #include "engine/prune/pruner.hpp"
@@ -113,6 +114,7 @@ class Search final : public Theory {
     Node from, to;
   };
   static std::vector<Arrow> holds(const EventGraph& graph, const Start& start);
+  std::int32_t source_variable(std::size_t candidate) const { return source_variable_[candidate] - 1; }  // -1: none
   Arrow permanent(std::size_t number) const {
     const std::size_t known = graph_.edges.size();
     return number < known ? Arrow{graph_.edges[number].from, graph_.edges[number].to}
@@ -181,19 +183,19 @@ class Search final : public Theory {
   std::vector<Meaning> meaning_;
   std::vector<std::uint8_t> processed_;  // per variable: 1 if its edges are in the order
   std::unordered_map<std::uint64_t, std::int32_t> order_variable_;
-  std::vector<std::int32_t> source_variable_;  // per candidate, or -1
+  Zeros<std::int32_t> source_variable_;  // per candidate: 1 + its variable, or 0
   std::vector<std::int32_t> in_variable_;      // per transaction, or -1
-  std::vector<std::uint8_t> active_read_;
-  std::vector<std::int32_t> sources_taken_;  // per read: how many of its source variables are true
+  Zeros<std::uint8_t> active_read_;
+  Zeros<std::int32_t> sources_taken_;  // per read: how many of its source variables are true
   // For each of the few writers mentioned by some variable, the variables that mention it.
   class Named {
    public:
-    explicit Named(std::size_t writers) : list_(writers, -1) {}
+    explicit Named(std::size_t writers) : list_(writers) {}
     void add(std::int32_t writer, std::int32_t variable);
     std::span<const std::int32_t> of(std::int32_t writer) const;
 
    private:
-    std::vector<std::int32_t> list_;  // per writer, an index into lists_, or -1
+    Zeros<std::int32_t> list_;  // per writer: 1 + an index into lists_, or 0
     std::vector<std::vector<std::int32_t>> lists_;
   };
   Named orders_at_, sources_at_;
