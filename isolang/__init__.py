@@ -28,7 +28,8 @@ if find_spec("isolang._native") is None:
 from isolang.renderers import RENDERERS
 
 if TYPE_CHECKING:
-    from isolang.api import check, load_history, load_spec
+    from isolang.api import check, levels, load_history, load_spec
+    from isolang.comparison.compare import Comparison, Implication, SeparatingHistory, compare
     from isolang.errors import (
         HistoryError,
         IsolangError,
@@ -38,8 +39,11 @@ if TYPE_CHECKING:
     )
     from isolang.foresee.predict import predict
     from isolang.foresee.predicted import Prediction, Predictions
+    from isolang.foresee.robustness import Robustness, robust
     from isolang.history import UNKNOWN, History, Keyword, Transaction, save_history
     from isolang.many import Checked, check_many
+    from isolang.pipeline.levels import Levels, LevelStanding
+    from isolang.programs.outcomes import Outcome, OutcomeTable, outcomes
     from isolang.run.record.recorder import Recorder
     from isolang.testing.assertion import IsolationError, UndecidedError, assert_level
     from isolang.verdict import Invalid, Unknown, Valid, Verdict
@@ -47,15 +51,23 @@ if TYPE_CHECKING:
 __all__ = [
     "UNKNOWN",
     "Checked",
+    "Comparison",
     "History",
     "HistoryError",
+    "Implication",
     "Invalid",
     "IsolangError",
     "IsolationError",
     "Keyword",
+    "LevelStanding",
+    "Levels",
+    "Outcome",
+    "OutcomeTable",
     "Prediction",
     "Predictions",
     "Recorder",
+    "Robustness",
+    "SeparatingHistory",
     "SpecError",
     "Transaction",
     "UndecidedError",
@@ -67,21 +79,32 @@ __all__ = [
     "assert_level",
     "check",
     "check_many",
+    "compare",
+    "levels",
     "load_history",
     "load_spec",
+    "outcomes",
     "predict",
+    "robust",
     "save_history",
 ]
 
 _HOME = {
     "check": "isolang.api",
+    "levels": "isolang.api",
     "load_history": "isolang.api",
     "load_spec": "isolang.api",
+    "compare": "isolang.comparison.compare",
+    "Comparison": "isolang.comparison.compare",
+    "Implication": "isolang.comparison.compare",
+    "SeparatingHistory": "isolang.comparison.compare",
     "Checked": "isolang.many",
     "check_many": "isolang.many",
     "predict": "isolang.foresee.predict",
     "Prediction": "isolang.foresee.predicted",
     "Predictions": "isolang.foresee.predicted",
+    "robust": "isolang.foresee.robustness",
+    "Robustness": "isolang.foresee.robustness",
     "HistoryError": "isolang.errors",
     "IsolangError": "isolang.errors",
     "SpecError": "isolang.errors",
@@ -93,6 +116,11 @@ _HOME = {
     "Recorder": "isolang.run.record.recorder",
     "Transaction": "isolang.history",
     "save_history": "isolang.history",
+    "Levels": "isolang.pipeline.levels",
+    "LevelStanding": "isolang.pipeline.levels",
+    "outcomes": "isolang.programs.outcomes",
+    "Outcome": "isolang.programs.outcomes",
+    "OutcomeTable": "isolang.programs.outcomes",
     "IsolationError": "isolang.testing.assertion",
     "UndecidedError": "isolang.testing.assertion",
     "assert_level": "isolang.testing.assertion",

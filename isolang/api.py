@@ -1,4 +1,4 @@
-"""Provides the public functions ``load_history``, ``load_spec`` and ``check``."""
+"""Provides the public functions ``load_history``, ``load_spec``, ``check`` and ``levels``."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ from isolang.pipeline.possible import judge
 
 if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
+    from isolang.pipeline.levels import Levels
     from isolang.verdict import Verdict
 
-__all__ = ["check", "load_history", "load_spec"]
+__all__ = ["check", "levels", "load_history", "load_spec"]
 
 
 def load_history(
@@ -188,13 +189,7 @@ def check(
     >>> check(history, load_spec("pl-2")).outcome
     'valid'
     """
-    if not isinstance(history, History):
-        got = type(history).__name__
-        msg = (
-            f"check: not a history (got {got}, expected a History); pass a "
-            "history from load_history or History.from_transactions"
-        )
-        raise HistoryError(msg)
+    _require_history("check", history)
     options = Options(
         timeout=timeout,
         memory=memory,
@@ -218,3 +213,67 @@ def check(
             progress or (lambda phase: None),
             simplest=simplest,
         )
+
+
+def levels(
+    history: History,
+    *,
+    timeout: float | None = None,
+    memory: float | None = None,
+    certify: bool = True,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Callable[[str], object] | None = None,
+) -> Levels:
+    """Find the strongest library levels that a history satisfies, and the weakest it violates.
+
+    A level is checked only if no other verdict decides it: a history that satisfies a level
+    satisfies all weaker ones, and one that violates a level violates all stronger ones.
+
+    Args:
+        history: a result of ``load_history`` or ``History.from_transactions``.
+        timeout: the number of seconds for each level, after which its verdict is unknown; ``None``
+            for no limit.
+        memory: the number of megabytes that all checks together may allocate, as for ``check``.
+        certify: whether to have an independent checker verify each verdict.
+        seed: the number used to break ties in the search. Equal seeds give equal runs.
+        threads: the number of threads that work on the history, as for ``check``.
+        progress: a function called with the name of each level and each phase when it begins;
+            ``None`` for no calls.
+
+    Returns:
+        The verdict of each level: ``strongest()`` and ``weakest_violated()`` name the levels at the
+        border, and ``levels[name]`` has a level's verdict with its anomaly or reason.
+
+    Raises:
+        HistoryError: if the argument is not a history, or its columns are inconsistent.
+        UnsupportedError: if no level can judge the history.
+        MemoryError: if the memory limit was reached.
+        OptionError: if an option is out of bounds.
+
+    >>> from isolang import History, Transaction
+    >>> found = levels(History.from_transactions([
+    ...     Transaction([("r", "x", None), ("w", "y", 1)], session="a"),
+    ...     Transaction([("r", "y", None), ("w", "x", 1)], session="b"),
+    ... ]))
+    >>> found.strongest(), found.weakest_violated()
+    (('si',), ('pl-3',))
+    >>> found.levels["ser"].standing, found.levels["ser"].anomaly
+    ('violated', 'write skew')
+    """
+    from isolang.pipeline.levels import levels_of
+
+    _require_history("levels", history)
+    options = Options(timeout=timeout, memory=memory, certify=certify, seed=seed, threads=threads)
+    with memory_cap(default_memory() if options.memory is None else options.memory):
+        return levels_of(history, options, progress=progress or (lambda phase: None))
+
+
+def _require_history(function: str, history: object) -> None:
+    if not isinstance(history, History):
+        got = type(history).__name__
+        msg = (
+            f"{function}: not a history (got {got}, expected a History); pass a "
+            "history from load_history or History.from_transactions"
+        )
+        raise HistoryError(msg)

@@ -3,14 +3,17 @@
 import doctest
 import importlib
 import inspect
+import json
 import sys
 
 import pytest
-from support.cli import hard_text
+from support.cli import hard_text, run_here
 from support.paths import ROOT
 
 import isolang
 from isolang import History, Transaction
+from isolang.errors import OptionError
+from isolang.programs.syntax import parse_program
 from isolang.verdict import Unknown
 
 MODULES = sorted(
@@ -151,3 +154,118 @@ def test_what_is_no_history_is_refused(history):
     """In one sentence, before anything is done."""
     with pytest.raises(isolang.HistoryError, match="check: not a history \\(got "):
         isolang.check(history, "ser")
+
+
+SKEW = [
+    Transaction([("r", "x", None), ("w", "y", 1)], session=1),
+    Transaction([("r", "y", None), ("w", "x", 1)], session=2),
+]
+
+
+def test_levels_are_those_of_the_command(capfd):
+    """The command and the function give each level the same verdict, for the same reason."""
+    path = str(ROOT / "examples" / "on-call.edn")
+    found = isolang.levels(isolang.load_history(path), threads=1)
+    said = json.loads(run_here(capfd, "levels", path, "-o", "json").out)
+    assert (list(found.strongest()), list(found.weakest_violated())) == (
+        said["strongest"],
+        said["weakest_violated"],
+    )
+    for level in said["levels"]:
+        one = found.levels[level["name"]]
+        assert (one.standing, one.certified, one.follows_from or None, one.anomaly or None) == (
+            level["standing"],
+            level["certified"],
+            level["follows_from"],
+            level["anomaly"],
+        )
+
+
+@pytest.mark.parametrize("function", [isolang.check, isolang.levels])
+def test_only_histories_are_judged(function):
+    """A path is not a history: its error says how to load one."""
+    with pytest.raises(isolang.HistoryError, match="pass a history from load_history"):
+        function("history.edn", "si") if function is isolang.check else function("history.edn")
+
+
+def test_levels_within_a_limit():
+    """Without time, a level that needs a search is unknown, and the limit is named."""
+    found = isolang.levels(History.from_transactions(SKEW), timeout=1e-9)
+    assert {level.standing for level in found.levels.values()} == {"unknown", "no times"}
+    assert all("timeout" in level.reason for level in found.levels.values() if level.reason)
+
+
+def test_compare_takes_whatever_names_a_level(tmp_path):
+    """A name, a path, a text and a loaded specification of one level are equal."""
+    text = 'include "adya.iso"\nacyclic so | wr | ww | rw as mine\n'
+    path = tmp_path / "mine.iso"
+    path.write_text(text)
+    for other in (text, path, isolang.load_spec(text)):
+        found = isolang.compare("ser", other)
+        assert found.relation == "equal"
+        assert found.forth.proof.holds()
+        assert found.back.proof.holds()
+
+
+def test_compare_beyond_its_bounds():
+    """A bound has the same limits as on the command line, and one that is too small shows."""
+    for bound in (0, 9):
+        with pytest.raises(OptionError, match=f"transactions: out of bounds .got {bound}, expec"):
+            isolang.compare("ser", "si", transactions=bound)
+    found = isolang.compare("si", "ser", transactions=1)
+    assert (found.relation, found.forth.searched, found.forth.witness) == ("unknown", 1, None)
+
+
+def test_outcomes_name_their_levels():
+    """By the given name, by a key of a mapping, or by the name in a text, each only once."""
+    program = parse_program("a = r(x) || w(x, 1)")
+    text = 'spec mine "mine"\ninclude "adya.iso"\nacyclic so | wr as c\n'
+    assert isolang.outcomes(program, "si").levels == ("si",)
+    assert isolang.outcomes(program, [text, isolang.load_spec("ra")]).levels == ("mine", "RA")
+    table = isolang.outcomes(program, {"strong": "ser", "weak": text})
+    assert table.levels == ("strong", "weak")
+    assert table.with_standing("strong") == table.outcomes
+    for wrong in (["si", "si"], []):
+        with pytest.raises(OptionError, match="two have the same name, or there is none"):
+            isolang.outcomes(program, wrong)
+    with pytest.raises(OptionError, match="expected strong, weak"):
+        table.with_standing("si")
+
+
+def test_robust_takes_a_run_or_templates(tmp_path, capfd):
+    """Templates from a text or a file, and those of a run, as the command decides them."""
+    text = "program P(c) r(x[c]) w(x[c], 0)"
+    path = tmp_path / "service.litmus"
+    path.write_text(text)
+    for source in (text, path, str(path)):
+        found = isolang.robust(source, at="mvrc")
+        assert (found.standing, found.run) == ("not robust", None)
+        assert [row.level for row in found.lowest] == ["si"]
+    row = ("r", "acc/1", None), ("w", "acc/1", 1)
+    run = History.from_transactions([Transaction(row, label="Pay")])
+    found = isolang.robust(run, at="mvrc")
+    assert [(row.program, row.level, row.standing) for row in found.table] == [
+        ("Pay", "si", "not robust")
+    ]
+    assert found.counterexample.programs == ("Pay", "Pay")
+    assert found.unsafe_together == ()
+    assert isolang.robust(run).at == "si"
+    isolang.save_history(run, tmp_path / "run.edn")
+    said = json.loads(
+        run_here(capfd, "robust", str(tmp_path / "run.edn"), "--at", "mvrc", "-o", "json").out
+    )
+    assert [row["program"] for row in said["table"]] == ["Pay"]
+    assert said["standing"] == found.standing
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"at": "ser"}, "no such level .got 'ser', expected mvrc, si, innodb-read-committed"),
+        ({"same_keys": [["a", "b"]]}, "same_keys and catalogue apply only to a recorded run"),
+    ],
+)
+def test_robust_refuses_what_it_would_ignore(arguments, said):
+    """A level that is not decided, and options of runs for templates, are errors."""
+    with pytest.raises(OptionError, match=said):
+        isolang.robust("program P(c) r(x[c])", **arguments)

@@ -4,6 +4,7 @@ import inspect
 import pydoc
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -39,3 +40,21 @@ def test_every_public_name_has_help_and_a_signature(name):
 def test_help_of_the_package_itself():
     """``help(isolang)`` shows all that the package has imported by then."""
     assert "assert_level" in pydoc.render_doc(isolang, renderer=pydoc.plaintext)
+
+
+@pytest.mark.parametrize("name", isolang.__all__)
+def test_no_public_name_is_also_a_submodule(name):
+    """Otherwise an import of the submodule would replace the function by the module."""
+    assert find_spec(f"isolang.{name}") is None
+
+
+@pytest.mark.parametrize("before", ["isolang.cli.levels", "isolang.pipeline.levels", "isolang.api"])
+def test_a_public_function_is_the_same_after_every_import(before):
+    """``from isolang import levels`` gives the function, whatever was imported before or after."""
+    program = (
+        f"import {before}; from isolang import compare, levels, outcomes, robust; import isolang;"
+        f"import isolang.foresee.robust, isolang.programs.outcomes, isolang.comparison.compare;"
+        "functions = (compare, levels, outcomes, robust); assert all(map(callable, functions));"
+        "assert functions == (isolang.compare, isolang.levels, isolang.outcomes, isolang.robust)"
+    )
+    subprocess.run([sys.executable, "-P", "-c", program], check=True)

@@ -45,7 +45,6 @@ DIRECT = {
     "options": {"machine", "declared"},
     "verdict": {"explain", "solvers", "limits", "renderers"},
     "pipeline": {"verdict", "options"},
-    "levels": {"pipeline"},
     "comparison": {"pipeline"},
     "api": {"pipeline"},
     "many": {"api"},

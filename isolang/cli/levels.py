@@ -303,15 +303,23 @@ def answer_task(task: _Task, phase: Callable[[str], object] = lambda name: None)
 def _judge(
     task: _Task, reading: ReadOptions, warnings: list[str], phase: Callable[[str], object]
 ) -> tuple[Levels, OwnReport | None]:
+    from isolang.api import levels
     from isolang.history import read_history
-    from isolang.pipeline.levels import levels_of
 
     phase("read")
     loaded = read_history(task.history, reading)
     if len(loaded.columns.txn_levels):
         warnings.append(f"note: {loaded.name}: {_OF_EACH}")
     options = task.options
-    found = levels_of(loaded, options, progress=phase)
+    found = levels(
+        loaded,
+        timeout=options.timeout,
+        memory=options.memory,
+        certify=options.certify,
+        seed=options.seed,
+        threads=options.threads,
+        progress=phase,
+    )
     return found, _own_report(found, task.spec, task.include, options, phase) if task.spec else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -157,22 +156,27 @@ def outcomes(
     from isolang.jobs.routes import load_routes
     from isolang.programs.outcomes import outcomes as table_of
     from isolang.programs.outcomes import save as save_files
-    from isolang.programs.syntax import load_program, parse_program
 
     if not specs:
         raise Mistake("--spec/-s SPEC is missing", "isocheck outcomes PROGRAM --spec si --spec ser")
     if len(set(specs)) < len(specs):
         raise Mistake("--spec: each level may be named only once")
-    is_text = "(" in program and not os.path.exists(program)
-    read = parse_program(program) if is_text else load_program(program)
-    levels = []
+    levels = {}
     for name, route in load_routes(specs, include, options):
         if isinstance(route, UnloadedSpec):
             warn(f"isocheck: {name}: {route.reason}")
             return EXIT_UNKNOWN
-        levels.append((name, route))
+        levels[name] = route
     with Bar(1, options.timeout) as bar:
-        table = table_of(read, levels, options, most=int(most), progress=bar.phase)
+        table = table_of(
+            program,
+            levels,
+            timeout=options.timeout,
+            memory=options.memory,
+            seed=options.seed,
+            most=int(most),
+            progress=bar.phase,
+        )
     if save:
         save_files(table, Path(save))
     if page:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -14,16 +14,9 @@ from msgspec import Struct
 from isolang.cli.choices import number
 from isolang.cli.parameters import Mistake, Output, accept_names
 from isolang.cli.progress import Bar
-from isolang.cli.robust_programs import (
-    LevelName,
-    RobustProgram,
-    mend_lines,
-    program_reports,
-    statement_text,
-    table_lines,
-    transaction_names,
-)
-from isolang.errors import UnsupportedError
+from isolang.cli.robust_programs import mend_lines, statement_text, table_lines
+from isolang.foresee.robustness import LEVELS, LowestLevel, RobustProgram
+from isolang.foresee.schedules import Level
 from isolang.options import OUTPUT, ReadOptions
 from isolang.output.layout import align_rows
 from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
@@ -32,13 +25,12 @@ from isolang.output.terminal import escaped, print_data, print_lines
 if TYPE_CHECKING:
     from isolang.foresee.decide import Mend
     from isolang.foresee.extract import Extracted
-    from isolang.foresee.mending import MendSearch, ServiceMend
-    from isolang.foresee.service import RunDecision
+    from isolang.foresee.foreign_keys import ForeignKeys
+    from isolang.foresee.robustness import Robustness
     from isolang.foresee.split import Counterexample
-    from isolang.foresee.templates import Templates
     from isolang.history.history import History
 
-_SHORT: Final[Mapping[LevelName, str]] = {
+_SHORT: Final[Mapping[Level, str]] = {
     "mvrc": "RC",
     "si": "SI",
     "ssi": "SER",
@@ -47,7 +39,6 @@ _SHORT: Final[Mapping[LevelName, str]] = {
     "innodb-snapshot": "SI",
     "innodb-serializable": "SER",
 }
-_LEVELS: Final = tuple(name for name in _SHORT if name != "ssi")  # there, nothing is left to decide
 
 
 class RobustTransaction(Struct, frozen=True, kw_only=True):
@@ -122,20 +113,6 @@ class RobustMend(Struct, frozen=True, kw_only=True):
     update: str
 
 
-class LowestLevel(Struct, frozen=True, kw_only=True):
-    """The lowest level of a program, if each other program runs at its own lowest level.
-
-    Attributes:
-        program: the program.
-        level: the level.
-        sql: the name of the level in SQL.
-    """
-
-    program: str
-    level: LevelName
-    sql: str
-
-
 class RobustReport(Struct, frozen=True, kw_only=True):
     """The answer to whether templates are robust at a level.
 
@@ -167,7 +144,7 @@ class RobustReport(Struct, frozen=True, kw_only=True):
 
     schema: Literal[1] = 1
     source: str
-    at: LevelName
+    at: Level
     against: str
     standing: Literal["robust", "not robust", "unknown"]
     programs: tuple[str, ...]
@@ -200,7 +177,7 @@ def robust(
             "innodb-repeatable-read, innodb-snapshot, innodb-serializable; by default that of the "
             "run's transactions, or si.",
             show_default=False,
-            **accept_names(lambda: _LEVELS, "LEVEL"),
+            **accept_names(lambda: LEVELS, "LEVEL"),
         ),
     ] = None,
     no_sessions: Annotated[
@@ -258,12 +235,11 @@ def robust(
 
     The exit code is 0 if it is robust, 1 if not, and 3 if that is unknown.
     """
-    is_text = "(" in source and not os.path.exists(source)
-    question = _Question(
-        source="<text>" if is_text else source, at=at or "", sessions=not no_sessions,
-        whole_rows=whole_rows, work=int(work),
-    )  # fmt: skip
-    if is_text or _has_templates(source):
+    from isolang.foresee.robustness import robust as decide_robust
+    from isolang.programs.syntax import is_program_text
+
+    of_templates = is_program_text(source) or _has_templates(source)
+    if of_templates:
         for value, option in ((same_keys, "--same-keys"), (foreign_keys, "--foreign-keys")):
             if value:
                 raise Mistake(
@@ -275,11 +251,23 @@ def robust(
                 "--templates applies only to a recorded run: the source consists of templates "
                 "already"
             )
-        report, shown = _of_templates(question, source if is_text else "")
-    else:
-        report, shown = _of_run(question, same_keys, foreign_keys, reading, write)
-    if save and shown is not None:
-        _save(shown, Path(save))
+    with Bar(3 if of_templates else 1, None) as bar:
+        found = decide_robust(
+            source if of_templates else _read(source, reading, bar),
+            at,
+            sessions=not no_sessions,
+            whole_rows=whole_rows,
+            same_keys=[group.split(",") for group in same_keys],
+            catalogue=_catalogue(foreign_keys),
+            work=int(work),
+            progress=bar.phase,
+            reached=bar.reached,
+        )
+    if write and found.run is not None:
+        _write(write, found.run, source)
+    report = _report(source, found)
+    if save and found.counterexample is not None:
+        _save(found.counterexample, Path(save))
     if output == "json":
         print_data(json_text(report))
     else:
@@ -288,218 +276,39 @@ def robust(
     return exit_codes[report.standing]
 
 
-class _Question(Struct, frozen=True, kw_only=True):
-    """A question: the name of the source, the level (empty for the default), and how to decide."""
-
-    source: str
-    at: str
-    sessions: bool
-    whole_rows: bool
-    work: int
-
-    @property
-    def against(self) -> str:
-        return "ser" if self.sessions else "pl-3"
-
-
-def _of_templates(question: _Question, text: str) -> tuple[RobustReport, Counterexample | None]:
-    """Decide about templates in a text or, if it is empty, in the file of the question."""
-    from isolang.foresee.decide import decide, mends
-    from isolang.foresee.service import conditions, why_unknown
-    from isolang.foresee.templates import templates
-    from isolang.programs.syntax import load_templates, parse_templates
-
-    programs = templates(parse_templates(text) if text else load_templates(question.source))
-    if question.whole_rows:
-        programs = programs.with_whole_rows()
-    sessions, level = question.sessions, _level(question.at or "si")
-    levels = dict.fromkeys(programs.programs, level)
-    notes: list[str] = []
-    smallest: tuple[tuple[Mend, ...], ...] = ()
-    with Bar(3, None) as bar:
-        bar.phase("decide")
-        decision = decide(programs, levels, sessions=sessions, work=question.work)
-        bar.step()
-        if decision.standing == "not robust":
-            bar.phase("mend")
-            try:
-                smallest = mends(programs, levels, sessions=sessions, work=question.work)
-            except UnsupportedError as error:
-                notes.append(f"the list of mends may be incomplete: {error}")
-        bar.step()
-        bar.phase("find the lowest levels")
-        lowest_levels = _lowest(programs, question, notes)
-    report = RobustReport(
-        source=question.source,
-        at=level,
-        against=question.against,
-        standing=decision.standing,
-        programs=programs.programs,
-        branches=len(programs.branches),
-        dropped=programs.dropped,
-        transactions=None,
-        conditions=tuple(
-            conditions(
-                programs, level, question.source, sessions=sessions, whole_rows=question.whole_rows
-            )
-        ),
-        reason=why_unknown(decision) or None,
-        counterexample=_counterexample(decision.counterexample, {}),
-        mends=tuple(tuple(map(_mend, one)) for one in smallest),
-        lowest=lowest_levels,
-        notes=tuple(notes),
-    )
-    return report, decision.counterexample
-
-
-def _of_run(
-    question: _Question, same_keys: list[str], url: str, reading: ReadOptions, write: str
-) -> tuple[RobustReport, Counterexample | None]:
-    """Decide about the programs of a recorded run, and write their templates to a file."""
-    from isolang.foresee.extract import extract
-    from isolang.foresee.foreign_keys import foreign_keys
-    from isolang.foresee.mending import MendSearch
-    from isolang.foresee.service import decide_run
+def _read(source: str, reading: ReadOptions, bar: Bar) -> History:
     from isolang.history import read_history
 
-    catalogue = foreign_keys(url) if url else None
-    groups = [one.split(",") for one in same_keys]
-    with Bar(1, None) as bar:
-        bar.phase("read")
-        history = read_history(question.source, reading)
-        level = _level(question.at or _level_of(history))
-        bar.phase("decide")
-        decision = decide_run(
-            history, level, sessions=question.sessions, same_keys=groups, catalogue=catalogue,
-            work=question.work, reached=bar.reached,
-        )  # fmt: skip
-        if write:
-            _write(write, decision.run, question.source)
-        bar.phase("mend")
-        notes: list[str] = []
-        search = MendSearch(
-            decision.run,
-            decision.levels,
-            lambda unique: extract(history, same_keys=groups, catalogue=catalogue, unique=unique),
-            sessions=question.sessions,
-            work=question.work,
-        )
-        mends, together = _mends_of_run(decision, search, notes, bar)
-    run, titles = decision.run, decision.run.titles
-    report = RobustReport(
-        source=question.source,
-        at=level,
-        against=question.against,
-        standing=decision.standing,
-        programs=tuple(titles.values()),
-        branches=len(run.templates.branches),
-        dropped=run.ignored,
-        transactions=run.transactions,
-        conditions=decision.conditions,
-        reason=decision.reason or None,
-        counterexample=_counterexample(decision.counterexample, titles),
-        mends=(),
-        lowest=tuple(_lowest_of_run(decision, mends)),
-        notes=tuple(notes),
-        table=tuple(program_reports(decision, mends)),
-        preparing=run.preparing,
-        unsafe_together=together,
-    )
-    return report, decision.counterexample
+    bar.phase("read")
+    return read_history(source, reading)
 
 
-def _mends_of_run(
-    decision: RunDecision, search: MendSearch, notes: list[str], bar: Bar
-) -> tuple[dict[str, list[ServiceMend]], tuple[str, ...] | None]:
-    """Return the mends of each program that is not safe, and who is unsafe if all are applied."""
-    if decision.run.lacking:
-        notes.append(
-            f"the mends and the lowest levels are those of what was seen: {decision.run.lacking}"
-        )
-    unsafe = [
-        program.program
-        for program in decision.programs
-        if decision.standing_of(program) == "not robust"
-    ]
-    mends: dict[str, list[ServiceMend]] = {}
-    for program in unsafe:
-        bar.reached(len(mends), len(unsafe))
-        mends[program] = search.of(program)
-    if not mends:
-        return mends, None
-    try:
-        still_unsafe = search.all_together([some[0] for some in mends.values() if some])
-    except UnsupportedError as error:
-        notes.append(f"it is unknown whether the first mends together are enough: {error}")
-        return mends, None
-    return mends, tuple(decision.run.titles[program] for program in still_unsafe)
+def _catalogue(url: str) -> ForeignKeys | None:
+    from isolang.foresee.foreign_keys import foreign_keys
+
+    return foreign_keys(url) if url else None
 
 
-def _level_of(history: History) -> str:
-    """Return the lowest level that the transactions of a run requested; ``si`` if none did.
-
-    Raises:
-        Mistake: the run is of MariaDB, and its levels do not tell at which of InnoDB's it was.
-    """
-    requested = {level for txn in range(history.t0) if (level := history.level_of(txn))}
-    at_rc = not requested.isdisjoint(("pl-2", "rc"))
-    if history.database().get("name") != "MariaDB":
-        return "mvrc" if at_rc else "si"
-    hint = "hint: --at innodb-read-committed or innodb-repeatable-read"
-    if at_rc:
-        raise Mistake(
-            f"{history.name}: the run is of MariaDB, and does not say whether it was at READ "
-            f"COMMITTED or REPEATABLE READ; {hint}"
-        )
-    if not requested or not requested <= {"si", "ser"}:
-        got = ", ".join(sorted(requested)) or "none"
-        raise Mistake(
-            f"{history.name}: the levels that the run of MariaDB requested are not decided by "
-            f"default (got {got}, expected si or ser); {hint}"
-        )
-    return "innodb-snapshot" if "si" in requested else "innodb-serializable"
-
-
-def _lowest_of_run(
-    decision: RunDecision, mends: Mapping[str, Sequence[ServiceMend]]
-) -> Iterator[LowestLevel]:
-    """Yield the lowest levels at which all programs of a run together are robust.
-
-    A program that is safe at a lower level runs at SERIALIZABLE if one that needs SERIALIZABLE is
-    safe only then.
-    """
-    needed = {
-        partner
-        for program in decision.programs
-        if program.level == "ssi"
-        for mend in mends.get(program.program, ())
-        for change in mend.changes
-        if change.kind == "serializable"
-        for partner in change.programs
-    }
-    for program in decision.programs:
-        level: LevelName = "ssi" if program.program in needed else program.level
-        title = decision.run.titles[program.program]
-        yield LowestLevel(program=title, level=level, sql=_sql(level))
-
-
-def _lowest(programs: Templates, question: _Question, notes: list[str]) -> tuple[LowestLevel, ...]:
-    """Return the lowest levels at which all programs together are robust."""
-    from isolang.foresee.decide import lowest
-
-    try:
-        levels = lowest(
-            programs,
-            of=_level(question.at or "si"),
-            sessions=question.sessions,
-            work=question.work,
-        )
-    except UnsupportedError as error:
-        notes.append(f"the lowest level of each program is unknown: {error}")
-        return ()
-    return tuple(
-        LowestLevel(program=program, level=level, sql=_sql(level))
-        for program, level in levels.items()
+def _report(source: str, found: Robustness) -> RobustReport:
+    run = found.run
+    return RobustReport(
+        source=source if run is not None else found.source,
+        at=found.at,
+        against=found.against,
+        standing=found.standing,
+        programs=found.programs,
+        branches=len(found.templates.branches),
+        transactions=None if run is None else run.transactions,
+        dropped=found.templates.dropped if run is None else run.ignored,
+        conditions=found.conditions,
+        reason=found.reason or None,
+        counterexample=_counterexample(found.counterexample),
+        mends=tuple(tuple(map(_mend, one)) for one in found.mends),
+        lowest=found.lowest,
+        notes=found.notes,
+        table=found.table,
+        preparing=0 if run is None else run.preparing,
+        unsafe_together=found.unsafe_together,
     )
 
 
@@ -532,26 +341,20 @@ def _write(path: str, run: Extracted, source: str) -> None:
         raise ProgramError(f"{path}: cannot write the file: {error.strerror or error}") from None
 
 
-def _level(name: str) -> LevelName:
-    return next(level for level in _LEVELS if level == name)
-
-
-def _sql(level: LevelName) -> str:
+def _sql(level: Level) -> str:
     from isolang.foresee.service import SQL
 
     return SQL[level]
 
 
-def _counterexample(
-    found: Counterexample | None, titles: Mapping[str, str]
-) -> RobustCounterexample | None:
+def _counterexample(found: Counterexample | None) -> RobustCounterexample | None:
     if found is None:
         return None
     return RobustCounterexample(
         transactions=tuple(
-            RobustTransaction(name=name, program=titles.get(program, program), session=session)
+            RobustTransaction(name=name, program=program, session=session)
             for name, program, session in zip(
-                transaction_names(found, titles), found.programs, found.sessions, strict=True
+                found.names, found.programs, found.sessions, strict=True
             )
         ),
         statements=tuple(

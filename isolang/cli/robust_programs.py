@@ -1,36 +1,22 @@
-"""Reports for each program of a recorded run which level it needs, and what makes it safe."""
+"""Shows for each program of a recorded run which level it needs, and what makes it safe."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Final
 
 from isolang.output.layout import align_rows
 
 if TYPE_CHECKING:
-    from isolang.foresee.mending import ServiceMend
-    from isolang.foresee.service import RunDecision
-    from isolang.foresee.split import Counterexample, RanStatement
-
-LevelName: TypeAlias = Literal[
-    "mvrc",
-    "si",
-    "ssi",
-    "innodb-read-committed",
-    "innodb-repeatable-read",
-    "innodb-snapshot",
-    "innodb-serializable",
-]
-ChangeName: TypeAlias = Literal[
-    "one statement", "lock", "unique index", "lock parent", "advisory lock", "serializable"
-]
+    from isolang.foresee.mending import ChangeKind
+    from isolang.foresee.robustness import RobustProgram
+    from isolang.foresee.schedules import Level
+    from isolang.foresee.split import RanStatement
 
 MOST_OF_STATEMENT: Final = 70
 """The largest number of characters of a statement in a schedule."""
 
-_TITLES: Final[Mapping[ChangeName, str]] = {
+_TITLES: Final[Mapping[ChangeKind, str]] = {
     "one statement": "one statement instead of a read and a write",
     "lock": "FOR UPDATE on this read",
     "unique index": "a unique index, and a retry after 23505",
@@ -38,87 +24,6 @@ _TITLES: Final[Mapping[ChangeName, str]] = {
     "advisory lock": "before all other statements",
     "serializable": "SERIALIZABLE",
 }
-
-
-class RobustChange(Struct, frozen=True, kw_only=True):
-    """A change to programs or to the database.
-
-    Attributes:
-        kind: the kind of the change.
-        programs: the programs that change; empty for a change to the database.
-        sql: what to write, as SQL. Angle brackets enclose what the recording does not show.
-    """
-
-    kind: ChangeName
-    programs: tuple[str, ...]
-    sql: str
-
-
-class RobustProgram(Struct, frozen=True, kw_only=True):
-    """A program of a recorded run.
-
-    Attributes:
-        program: its name: a label, ``file:line``, or the beginning of its first statement.
-        level: the lowest level at which the program is safe.
-        sql: the name of the level in SQL.
-        at: the level at which it runs: that of the report, or the higher one that it requested.
-        standing: whether the program is safe at this level.
-        row: the row whose write it may overlook, in the form of templates; empty if it is safe.
-        statement: the statement that overlooks the write; empty if it is safe or unknown.
-        partner: the program that makes the write; empty if it is safe.
-        anomaly: the name of the violation; empty if it is safe.
-        mends: sets of changes, the smallest first. With each of them, the program is safe at the
-            level of the report, as the decision says.
-    """
-
-    program: str
-    level: LevelName
-    sql: str
-    at: LevelName
-    standing: Literal["robust", "not robust", "unknown"]
-    row: str = ""
-    statement: str = ""
-    partner: str = ""
-    anomaly: str = ""
-    mends: tuple[tuple[RobustChange, ...], ...] = ()
-
-
-def program_reports(
-    decision: RunDecision, mends: Mapping[str, Sequence[ServiceMend]]
-) -> Iterator[RobustProgram]:
-    """Yield the report of each program. ``mends`` has the mends of programs that are not safe."""
-    from isolang.foresee.service import SQL
-
-    titles = decision.run.titles
-    for program in decision.programs:
-        execution = decision.execution_of(program)
-        yield RobustProgram(
-            program=titles[program.program],
-            level=program.level,
-            sql=SQL[program.level],
-            standing=decision.standing_of(program),
-            at=decision.levels[program.program],
-            row=_row(execution.candidate.overlooking.text) if execution else "",
-            statement=execution.candidate.overlooking.source if execution else "",
-            partner=titles[execution.programs[1]] if execution else "",
-            anomaly=execution.forbidden.violation.anomaly if execution else "",
-            mends=tuple(
-                tuple(
-                    RobustChange(
-                        kind=change.kind,
-                        programs=tuple(titles[program] for program in change.programs),
-                        sql=change.sql,
-                    )
-                    for change in mend.changes
-                )
-                for mend in mends.get(program.program, ())
-            ),
-        )
-
-
-def _row(text: str) -> str:
-    """Return the row in a statement's text."""
-    return text.partition("(")[2].removesuffix(")")
 
 
 def statement_text(ran: RanStatement) -> str:
@@ -133,15 +38,7 @@ def statement_text(ran: RanStatement) -> str:
     return f"{ran.text}  {source}"
 
 
-def transaction_names(execution: Counterexample, titles: Mapping[str, str]) -> list[str]:
-    """Return the names of a counterexample's transactions, with the programs' own names."""
-    return [
-        f"{titles.get(program, program)}{name.removeprefix(program)}"
-        for name, program in zip(execution.names, execution.programs, strict=True)
-    ]
-
-
-def table_lines(programs: Sequence[RobustProgram], at: LevelName) -> Iterator[str]:
+def table_lines(programs: Sequence[RobustProgram], at: Level) -> Iterator[str]:
     """Yield a table of the programs. ``at`` is the level of the report."""
     from isolang.foresee.service import SQL
 
@@ -162,7 +59,7 @@ def table_lines(programs: Sequence[RobustProgram], at: LevelName) -> Iterator[st
 
 
 def mend_lines(
-    programs: Sequence[RobustProgram], at: LevelName, together: tuple[str, ...] | None
+    programs: Sequence[RobustProgram], at: Level, together: tuple[str, ...] | None
 ) -> Iterator[str]:
     """Yield the mends of the programs that are not safe.
 

@@ -166,7 +166,9 @@ def compare(
         found = compare_specs(
             one,
             other,
-            bounds=bounds_of(transactions, keys, overlap=overlap),
+            transactions=int(transactions),
+            keys=int(keys),
+            overlap=overlap,
             seconds=seconds,
             progress=bar.phase,
         )

@@ -5,6 +5,7 @@ A proof shows that an implication holds, and a history shows that it does not.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -16,12 +17,14 @@ from isolang.comparison.normal import Normal, normal
 from isolang.comparison.separate import Bounds, Separator, partial_relations, scope_of
 from isolang.comparison.small import Small
 from isolang.comparison.walks import ImplicationProof, may_overlap, prove_implication
-from isolang.errors import IsolangError
+from isolang.errors import IsolangError, OptionError
+from isolang.history.history import History
+from isolang.language.load import load_spec
+from isolang.language.meaning.core import Spec
+from isolang.verdict import Invalid
 
 if TYPE_CHECKING:
-    from isolang.history.history import History
-    from isolang.language.meaning.core import Spec
-    from isolang.verdict import Invalid, Verdict
+    from isolang.verdict import Verdict
 
 Relation: TypeAlias = Literal["equal", "stronger", "weaker", "incomparable", "unknown"]
 
@@ -35,6 +38,10 @@ of one transaction separate hardly any levels.
 """
 
 
+MOST_SEARCHED: Final = 8
+"""The largest number of transactions and of keys of searched histories."""
+
+
 class DisagreementError(IsolangError):
     """Raised when the engine contradicts a history found by the search; this is a bug."""
 
@@ -43,8 +50,10 @@ class SeparatingHistory(Struct, frozen=True, kw_only=True):
     """A history that one specification allows and another forbids, confirmed by the engine.
 
     Attributes:
+        small: the history as sessions of transactions; ``str()`` shows it in one line.
         smallest: whether the history is smallest among all such histories: by transactions, then by
             operations, then by keys.
+        violation: the verdict of the specification that forbids the history.
         certified: whether the independent checker accepted the proofs of both verdicts.
     """
 
@@ -100,7 +109,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """The comparison of two specifications.
 
     Attributes:
+        a: the first specification.
         b: the second specification.
+        forth: whether ``a`` implies ``b``.
+        back: whether ``b`` implies ``a``.
+        bounds: the bounds of the searched histories.
         seconds: the time that the comparison took, in seconds.
     """
 
@@ -146,24 +159,60 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 def compare(
-    a: Spec,
-    b: Spec,
+    a: Spec | str | os.PathLike[str],
+    b: Spec | str | os.PathLike[str],
     *,
-    bounds: Bounds = Bounds(),  # noqa: B008 - frozen
+    transactions: int = 5,
+    keys: int = 3,
+    overlap: bool = False,
     seconds: float | None = None,
     progress: Progress = lambda phase: None,
 ) -> Comparison:
-    """Determine which of two specifications is stronger.
+    """Determine which of two specifications is stronger: which one allows fewer histories.
+
+    A proof holds for histories of any size. Where there is none, a SAT solver searches all small
+    histories for one that the first specification allows and the second forbids. The engine
+    confirms such a history, and an independent checker certifies both verdicts.
 
     Args:
+        a: the first specification: the name of a level, the path of a ``.iso`` file, or its text,
+            as for ``load_spec``; or a result of ``load_spec``.
         b: the second specification.
+        transactions: the largest number of transactions of a searched history.
+        keys: the largest number of keys of a searched history.
+        overlap: whether to search also histories whose sessions run overlapping transactions. If
+            not, proofs may assume that sessions run one transaction at a time.
+        seconds: the time limit for the search in seconds. The default limit is a number of steps,
+            so that equal arguments give equal results.
+        progress: a function called with the name of each phase when it begins.
+
+    Returns:
+        The comparison. Its ``relation`` says that ``a`` is ``stronger`` or ``weaker`` than ``b``,
+        ``equal`` to it, ``incomparable`` with it, or that this is ``unknown``. ``forth`` says
+        whether ``a`` implies ``b``, and ``back`` whether ``b`` implies ``a``: each has a ``proof``
+        or, as ``witness``, a separating history.
 
     Raises:
-        SpecError: if a specification has no check, or uses a relation that small histories lack.
+        SpecError: if a specification cannot be loaded, has no check, or uses a relation that small
+            histories lack.
+        OptionError: if a bound is out of bounds.
         DisagreementError: if the engine does not confirm a history found by the search.
+
+    >>> found = compare("ser", "si")
+    >>> found.relation, found.back.witness.violation.violation.anomaly
+    ('stronger', 'write skew')
+    >>> print(found.back.witness.small)
+    r(x,nil) w(y,1) || r(y,nil) w(x,2)
     """
+    for name, bound in (("transactions", transactions), ("keys", keys)):
+        if not 1 <= bound <= MOST_SEARCHED:
+            raise OptionError(
+                f"compare: {name}: out of bounds (got {bound}, expected 1 to {MOST_SEARCHED})"
+            )
+    bounds = Bounds(transactions=transactions, keys=keys, overlap=overlap)
     start = time.perf_counter()
-    one, other = normal(a), normal(b)
+    first, second = (one if isinstance(one, Spec) else load_spec(one) for one in (a, b))
+    one, other = normal(first), normal(second)
     directions: list[Implication] = []
     effort = Effort(seconds=seconds)
     for stronger, weaker in ((one, other), (other, one)):
@@ -173,8 +222,8 @@ def compare(
             decide_implication(stronger, weaker, bounds=bounds, effort=share, progress=progress)
         )
     return Comparison(
-        a=a,
-        b=b,
+        a=first,
+        b=second,
         forth=directions[0],
         back=directions[1],
         bounds=bounds,
@@ -224,8 +273,6 @@ def confirm_history(
     Raises:
         DisagreementError: if the engine's verdict for one of the specifications differs.
     """
-    from isolang.verdict import Invalid
-
     history = small.history(f"{allows.name}-not-{forbids.name}")
     good, bad = _certified_verdict(history, allows), _certified_verdict(history, forbids)
     if good.outcome != "valid" or not isinstance(bad, Invalid):

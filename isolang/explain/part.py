@@ -149,44 +149,69 @@ def operations_of(history: History, txns: Iterable[int]) -> list[int]:
     return [op for txn in set(txns) for op in history.operations_of(txn)]
 
 
+class Mentioned:
+    """The transactions, reads and keys that steps mention, found in one pass over them.
+
+    Attributes:
+        reads: the reads.
+        keys: the keys whose version orders are mentioned.
+        filtered: the edges that exist only if their transactions access a common key.
+    """
+
+    __slots__ = ("_choices", "_txns", "filtered", "keys", "reads")
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        """Collect what the steps mention."""
+        self.keys: set[int] = set()
+        self.filtered: list[Edge] = []
+        self._txns: set[int] = set()
+        self._choices: set[int] = set()  # reads whose transactions are mentioned through them
+        of_edges: set[int] = set()
+        for step in steps:
+            match step:
+                case CycleStep():
+                    for edge in step.edges:
+                        self._txns |= {edge.a, edge.b, edge.writer}
+                        of_edges.add(edge.op)
+                        self.keys.add(edge.key)
+                        if edge.relation in FILTERED:
+                            self.filtered.append(edge)
+                case RupStep():
+                    for _, literal in step.literals:
+                        match literal:
+                            case Before(key, a, b):
+                                self.keys.add(key)
+                                self._txns |= {a, b}
+                            case Source(op, txn):
+                                self._choices.add(op)
+                                self._txns.add(txn)
+                            case In(txn):
+                                self._txns.add(txn)
+                case ChoiceStep():
+                    self._choices.add(step.op)
+                case OrderStep():
+                    self.keys.add(step.key)
+                    self._txns.update(step.txns)
+                case AnomalyStep():
+                    other = step.txn if step.other_txn is None else step.other_txn
+                    self._txns |= {step.txn, other}
+        self.keys.discard(-1)
+        self.reads = (self._choices | of_edges) - {-1}
+
+    def transactions(self, history: History) -> set[int]:
+        """Return the transactions, without T0."""
+        found = self._txns.union(map(history.transaction_of, self._choices))
+        return found - {-1, history.t0}
+
+
 def transactions_of(steps: Iterable[Step], history: History) -> set[int]:
     """Return the transactions mentioned in steps, without T0."""
-    found: set[int] = set()
-    for step in steps:
-        match step:
-            case AnomalyStep():
-                found |= {step.txn} if step.other_txn is None else {step.txn, step.other_txn}
-            case ChoiceStep():
-                found.add(history.transaction_of(step.op))
-            case CycleStep():
-                for edge in step.edges:
-                    found |= {edge.a, edge.b, edge.writer}
-            case OrderStep():
-                found.update(step.txns)
-            case RupStep():
-                for _, literal in step.literals:
-                    match literal:
-                        case Before(_, a, b):
-                            found |= {a, b}
-                        case Source(op, txn):
-                            found |= {history.transaction_of(op), txn}
-                        case In(txn):
-                            found.add(txn)
-    return found - {-1, history.columns.transactions()}
+    return Mentioned(steps).transactions(history)
 
 
 def reads_of(steps: Iterable[Step]) -> set[int]:
     """Return the reads mentioned in steps."""
-    found: set[int] = set()
-    for step in steps:
-        match step:
-            case ChoiceStep():
-                found.add(step.op)
-            case CycleStep():
-                found.update(edge.op for edge in step.edges)
-            case RupStep():
-                found.update(x.op for _, x in step.literals if isinstance(x, Source))
-    return found - {-1}
+    return Mentioned(steps).reads
 
 
 class Sources:
@@ -293,7 +318,7 @@ class Sources:
         ops = self.relevant(steps, every_write=every_write)
         return part_of(self._history, ops.union(own[-1:].tolist()))
 
-    def filtering(self, steps: Iterable[Step]) -> set[int]:
+    def _filtering(self, edges: Iterable[Edge]) -> set[int]:
         """Return the reads that justify edges such as ``rt[W,R]``.
 
         Such an edge exists only if its two transactions access a common key.
@@ -315,8 +340,7 @@ class Sources:
             )
 
         found: set[int] = set()
-        cycles = (step.edges for step in steps if isinstance(step, CycleStep))
-        for edge in (edge for edges in cycles for edge in edges if edge.relation in FILTERED):
+        for edge in edges:
             tests = ends_of(edge.relation)
             first, last = accesses(edge.a, tests[0]), accesses(edge.b, tests[1])
             key = min(first.keys() & last.keys())
@@ -356,16 +380,22 @@ class Sources:
                 no reads of these keys, so any version order is possible for them, and no cycle
                 needs them. But a check may test whether a transaction writes.
         """
+        mentioned = Mentioned(steps)
+        return self._relevant(steps, mentioned, self._closed(mentioned), every_write)
+
+    def _relevant(
+        self, steps: Sequence[Step], mentioned: Mentioned, closed: set[int], every_write: bool
+    ) -> set[int]:
         history, columns = self._history, self._history.columns
-        reads = reads_of(steps) | self.filtering(steps) | self.showing(keys_of(steps))
-        txns = self.closed(steps).union(*(self.appenders(op) for op in reads))
+        reads = mentioned.reads | self._filtering(mentioned.filtered) | self.showing(mentioned.keys)
+        txns = closed.union(*(self.appenders(op) for op in reads))
         found = set(reads)
         kinds, key_of = columns.op_kind, columns.op_key
         writes = [op for op in operations_of(history, txns) if kinds[op] in (WRITE, APPEND)]
         if every_write:
             found.update(writes)
         else:
-            keys = keys_of(steps) | {int(key_of[op]) for op in reads}
+            keys = mentioned.keys | {int(key_of[op]) for op in reads}
             found.update(op for op in writes if key_of[op] in keys)
         for step in steps:
             if isinstance(step, AnomalyStep):
@@ -385,22 +415,26 @@ class Sources:
 
     def relevant_part(self, steps: Sequence[Step], *, every_write: bool = True) -> HistoryPart:
         """Return the part with the operations on which steps depend, as in `relevant`."""
-        txns = self.closed(steps)
+        mentioned = Mentioned(steps)
+        txns = self._closed(mentioned)
         empty = [t for t in txns if not self._history.operations_of(t)]
-        return part_of(self._history, self.relevant(steps, every_write=every_write), empty)
+        return part_of(self._history, self._relevant(steps, mentioned, txns, every_write), empty)
 
-    def closed(self, steps: Sequence[Step]) -> set[int]:
+    def closed(self, steps: Iterable[Step]) -> set[int]:
         """Return the transactions mentioned in steps, and all transactions on which these depend.
 
         A transaction depends on the candidates of its reads, and on the transactions whose list
         reads show its version orders.
         """
-        txns = transactions_of(steps, self._history)
-        for op in reads_of(steps) | self.filtering(steps):
+        return self._closed(Mentioned(steps))
+
+    def _closed(self, mentioned: Mentioned) -> set[int]:
+        txns = mentioned.transactions(self._history)
+        for op in mentioned.reads | self._filtering(mentioned.filtered):
             txns.update(self.candidates(op))
-        shown = self.showing(keys_of(steps))
+        shown = self.showing(mentioned.keys)
         txns.update(self._history.transaction_of(op) for op in shown)
-        txns.discard(self._history.columns.transactions())
+        txns.discard(self._history.t0)
         return txns
 
 
@@ -421,16 +455,7 @@ def _reads_to_compare(whole: NativeProblem, native: NativeProblem, part: History
 
 def keys_of(steps: Iterable[Step]) -> set[int]:
     """Return the keys whose version orders are mentioned in steps."""
-    found: set[int] = set()
-    for step in steps:
-        match step:
-            case CycleStep():
-                found.update(edge.key for edge in step.edges)
-            case OrderStep():
-                found.add(step.key)
-            case RupStep():
-                found.update(x.key for _, x in step.literals if isinstance(x, Before))
-    return found - {-1}
+    return Mentioned(steps).keys
 
 
 def _renumbered(

@@ -52,18 +52,30 @@ def difficulty(steps: Sequence[Step]) -> tuple[int, ...]:
     in which a transaction read from one that wrote later, is easy to see, so only the last number
     includes such cycles.
     """
-    relations = _relations(steps)
-    cycles = [step.edges for step in steps if isinstance(step, CycleStep)]
-    long = [edges for edges in cycles if len(edges) > 2 or {e.relation for e in edges} != _OBVIOUS]
+    letters: set[str] = set()
+    long = weight = length = ordered = every = 0
+    for step in steps:
+        if not isinstance(step, CycleStep):
+            continue
+        of_cycle = [edge.relation for edge in step.edges]
+        letters.update(of_cycle)
+        every += len(of_cycle)
+        if len(of_cycle) <= 2 and set(of_cycle) == _OBVIOUS:
+            continue
+        long += 1
+        length += len(of_cycle)
+        weight += len(of_cycle) + (_RW_WEIGHT - 1) * of_cycle.count("rw")
+        ordered += of_cycle.count("so") + of_cycle.count("rt")
+    relations = set(map(relation_of, letters))
     return (
-        max(0, len(long) - _FOLLOWED).bit_length(),
+        max(0, long - _FOLLOWED).bit_length(),
         "rt" in relations,
         "so" in relations,
-        len(long),
-        sum(map(_weight, long)),
-        sum(map(len, long)),
-        sum(edge.relation in ("so", "rt") for edges in long for edge in edges),
-        sum(map(len, cycles)),
+        long,
+        weight,
+        length,
+        ordered,
+        every,
     )
 
 

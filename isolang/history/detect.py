@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -166,10 +167,13 @@ def _detect_text(text: str) -> Guess:
         return Guess(formats=("edn",), looks_like="only EDN comments")
     if (":f" in edn or '"f"' in edn) and not re.search(_TRANSACTIONS, edn):
         clients = _without_named_processes(edn)
-        if _is_workload(clients):
+        parts = clients.split("{")
+        search = re.compile(_FUNCTION).search
+        functions = [(found[1], part) for part in parts if (found := search(part))]
+        if _is_workload(clients, functions):
             what = "operations of one of Jepsen's workloads"
             return Guess(formats=("workload",), looks_like=what)
-        if _are_single_operations(clients):
+        if _are_single_operations(clients, parts, functions):
             return Guess(formats=("registers",), looks_like="operations on single objects")
     if edn[:1] in ("{", "[", "(", "#") and _is_edn(edn):
         return Guess(formats=("edn",), looks_like=f"EDN that starts with {_shorten_line(edn)}")
@@ -179,7 +183,10 @@ def _detect_text(text: str) -> Guess:
 
 
 _CLIENT = r"(?<![\w:]):?\"?process\"?[\s:]+\d"
+# A search for the second of these patterns is much faster, because it begins with fixed text. What
+# the first pattern matches, contains what the second one does.
 _OTHERS = r"(?<![\w:]):?\"?process\"?[\s:]+[:\"][a-z]"
+_PERHAPS_OTHERS = r"process\"?[\s:]+[:\"][a-z]"
 _FUNCTION = r"(?<![\w:]):?\"?f\"?[\s:]+[:\"]?([\w-]+)"
 _TRANSACTIONS = r"(?<![\w:]):?\"?f\"?[\s:]+[:\"]?txn(?![\w-])"
 _OF_OBJECTS = frozenset({"cas", "acquire", "release", "get", "put"})
@@ -196,6 +203,8 @@ def _without_named_processes(text: str) -> str:
     The values of these processes can have any form and say nothing about the clients' workload.
     Clients are identified by numbers, so they have no names.
     """
+    if not re.search(_PERHAPS_OTHERS, text):
+        return text
     kept, depth, begin, end = [], 0, 0, 0
     for token in re.finditer(_TOKEN, text):
         if token[0] == "{":
@@ -212,14 +221,22 @@ def _without_named_processes(text: str) -> str:
     return "".join(kept) + text[end:]
 
 
-def _are_single_operations(text: str) -> bool:
-    """Return whether the clients ran single operations on registers instead of transactions."""
-    parts = text.split("{")
-    clients = [part for part in parts if re.search(_CLIENT, part)] or parts
-    functions = {found[1] for part in clients if (found := re.search(_FUNCTION, part))}
-    if not functions or not functions <= _OF_REGISTERS:
+def _are_single_operations(
+    text: str, parts: Sequence[str], functions: Sequence[tuple[str, str]]
+) -> bool:
+    """Return whether the clients ran single operations on registers instead of transactions.
+
+    Args:
+        parts: the parts of the text between opening braces.
+        functions: the first function of each part that has one, with the part.
+    """
+    client = re.compile(_CLIENT).search
+    if any(map(client, parts)):
+        functions = [(name, part) for name, part in functions if client(part)]
+    names = {name for name, _ in functions}
+    if not names or not names <= _OF_REGISTERS:
         return False
-    return bool(functions & _OF_OBJECTS) or re.search(_OTHER_VALUES, text) is None
+    return bool(names & _OF_OBJECTS) or re.search(_OTHER_VALUES, text) is None
 
 
 _SET = r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+)?#\{"
@@ -228,21 +245,23 @@ _LONG = r"value\"?[\s:]+\[\s*[^][{}()\s,]+[\s,]+[^][{}()\s,]+[\s,]+[^][{}()\s,]+
 _TRANSACTION = r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+)?[\[(]\s*[\[(]\s*:?\"?[rwa]"
 
 
-def _is_workload(text: str) -> bool:
-    """Return whether the clients ran a workload such as bank or set instead of transactions."""
-    clients = [part for part in text.split("{") if not re.search(_OTHERS, part)]
-    functions = {found[1] for part in clients if (found := re.search(_FUNCTION, part))}
-    if not functions or re.search(_TRANSACTION, text):
+def _is_workload(text: str, functions: Sequence[tuple[str, str]]) -> bool:
+    """Return whether the clients ran a workload such as bank or set instead of transactions.
+
+    Args:
+        functions: as for `_are_single_operations`.
+    """
+    if re.search(_PERHAPS_OTHERS, text):
+        functions = [(name, part) for name, part in functions if not re.search(_OTHERS, part)]
+    names = {name for name, _ in functions}
+    if not names or re.search(_TRANSACTION, text):
         return False
-    if functions & {"transfer", "add"}:
-        return not functions & _OF_OBJECTS
-    if functions != {"read", "write"}:
+    if names & {"transfer", "add"}:
+        return not names & _OF_OBJECTS
+    if names != {"read", "write"}:
         return False
     collections = {
-        found[1]
-        for part in clients
-        if (found := re.search(_FUNCTION, part))
-        and (re.search(_COLLECTION, part) or re.search(_LONG, part))
+        name for name, part in functions if re.search(_COLLECTION, part) or re.search(_LONG, part)
     }
     return collections == {"read"} or re.search(_SET, text) is not None
 

@@ -58,6 +58,9 @@ _SECOND_WORK, _SECOND_WORK_PER_OPERATION = 20_000, 20
 """The work limits for the second verdict, without stated versions; most histories need less.
 """
 
+_FEW_TRANSACTIONS = 400
+"""So many transactions are searched in less time than a search of stronger checks would take."""
+
 UNCERTIFIED = Certification(outcome="not certified", reason="")
 
 
@@ -485,6 +488,7 @@ def refuter(seed: int, remaining: Callable[[], float | None] | None = None) -> E
             automata,
             seconds=None if remaining is None else remaining(),
             seed=seed,
+            presolve=problem.native.n > _FEW_TRANSACTIONS,
             strategy=strategy,
             work=work,
         )

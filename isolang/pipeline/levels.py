@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import cache, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from isolang.certify.proofs import Refutation, Witness
 from isolang.errors import HistoryError, UnsupportedError, internal_error
+from isolang.history.history import History
 from isolang.history.not_seen import allowing_hint, unseen_reason
 from isolang.history.superseded import without_superseded_reads
 from isolang.language.hierarchy import IMPLIES, implied_by
@@ -27,7 +29,6 @@ from isolang.problem import build_problem
 from isolang.verdict import NOTHING_OBSERVED, Invalid, Unknown, Valid
 
 if TYPE_CHECKING:
-    from isolang.history.history import History
     from isolang.language.classify.route import Route
     from isolang.verdict import Verdict
 
@@ -42,6 +43,9 @@ NEED_TIMES = frozenset(
 # judging a level.
 _SHARE, _PER_OPERATION = 1 / 4, 4
 _LIKELY, _MANY_OPERATIONS = "ser", 100_000
+# If each transaction accesses one key, a history that violates this level violates PSI, too: each
+# of its cycles lies in one key, and there a lost update or a stale read has at most one rw.
+_OF_ONE_KEY = f"ser{NO_SESSION}"
 _LONGEST_ERROR = 10**15
 """The largest clock error to try, in nanoseconds: eleven days."""
 
@@ -218,6 +222,7 @@ def _levels_of_facts(
     wrong_reads = bool(problem.anomaly_counts())
     large = history.columns.operations() >= _MANY_OPERATIONS
     likely_first = large and deadline is None and work is None and not wrong_reads
+    of_one_key = not (large or wrong_reads) and _accesses_one_key_each(history)
     if not history.columns.has_time:
         found |= {n: LevelStanding(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
 
@@ -286,6 +291,8 @@ def _levels_of_facts(
         # are. If it is not, the proof often refutes weaker levels, too.
         if likely_first and _LIKELY in undecided:
             name = _LIKELY
+        if of_one_key and violation and _OF_ONE_KEY in undecided:
+            name = _OF_ONE_KEY
         # A search with session order finds a violation faster, and the proof often does not need
         # session order.
         name = next(n for n in (name.removesuffix(NO_SESSION), name) if n in undecided)
@@ -429,6 +436,11 @@ def _with_few_set_reads(history: History, judged: History) -> History:
     """
     few = judged.columns.implicit and len(judged.set_reads) <= FEW_SET_READS
     return judged if few else history
+
+
+def _accesses_one_key_each(history: History) -> bool:
+    keys, starts = history.columns.op_key.tolist(), history.columns.op_start.tolist()
+    return all(len(set(keys[start:end])) <= 1 for start, end in pairwise(starts))
 
 
 def _earliest(*seconds: float | None) -> float | None:

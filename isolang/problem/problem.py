@@ -125,7 +125,9 @@ def build_problem(
     from isolang._native import build_problem as build
 
     try:
-        native = build(history.columns, unread=unread, each_read=each_read, rows=rows, moments=moments)
+        native = build(
+            history.columns, unread=unread, each_read=each_read, rows=rows, moments=moments
+        )
     except NotExpressible as error:
         raise UnsupportedError(f"{history.name}: {error}") from None
     except ValueError as error:

@@ -8,19 +8,22 @@ histories; this module itself knows nothing about levels.
 from __future__ import annotations
 
 import io
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, assert_never
 
 from msgspec import Struct
 
 from isolang.api import check, load_history
+from isolang.errors import OptionError
 from isolang.history.history import History
 from isolang.history.transaction import Transaction
 from isolang.history.writers import write_history
-from isolang.language.classify.route import Route
-from isolang.options import Options
+from isolang.language.classify.route import Route, route
+from isolang.language.load import load_spec
+from isolang.language.meaning.core import Spec
 from isolang.programs.explore import (
     MOST,
     ExecutedOperation,
@@ -28,19 +31,30 @@ from isolang.programs.explore import (
     explore,
     satisfies,
 )
-from isolang.programs.syntax import ExistsCondition, Program, ProgramError
+from isolang.programs.syntax import (
+    ExistsCondition,
+    Program,
+    ProgramError,
+    is_program_text,
+    load_program,
+    parse_program,
+)
 from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
 Standing: TypeAlias = Literal["allowed", "forbidden", "unknown"]
+AnyLevel: TypeAlias = Spec | Route | str | os.PathLike[str]
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
     """One outcome with its verdicts.
 
     Attributes:
+        transactions: what each transaction did.
+        reads: the value that each read returned, by the name of the read.
         aborted: the numbers of the aborted transactions, from 1.
         history: the history that clients saw, as read from the file.
         edn: the bytes of that file.
+        verdicts: the verdict of each level, in the order of the table's levels.
     """
 
     transactions: tuple[ExecutedTransaction, ...]
@@ -52,13 +66,36 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class OutcomeTable(Struct, frozen=True, kw_only=True):
-    """The outcomes of a program with their verdicts."""
+    """The outcomes of a program with their verdicts.
+
+    Attributes:
+        program: the program.
+        levels: the names of the levels.
+        reads: the names of all reads.
+        outcomes: the distinct outcomes.
+        seconds: how long all of it took.
+    """
 
     program: Program
     levels: tuple[str, ...]
     reads: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
     seconds: float
+
+    def with_standing(self, level: str, standing: Standing = "allowed") -> tuple[Outcome, ...]:
+        """Return the outcomes that a level allows, or those on which its verdict is another.
+
+        Raises:
+            OptionError: if the table has no level with this name.
+        """
+        if level not in self.levels:
+            raise OptionError(
+                f"the table has no such level (got {level!r}, expected {', '.join(self.levels)})"
+            )
+        at = self.levels.index(level)
+        return tuple(
+            one for one in self.outcomes if standing_of_verdict(one.verdicts[at]) == standing
+        )
 
     def outcomes_satisfying(self, target: ExistsCondition) -> list[Outcome]:
         """Return all outcomes that satisfy an ``exists`` condition."""
@@ -91,35 +128,52 @@ def standing_of_verdict(verdict: Verdict) -> Standing:
 
 
 def outcomes(
-    program: Program,
-    levels: Sequence[tuple[str, Route]],
-    options: Options = Options(),  # noqa: B008 - frozen
+    program: Program | str | os.PathLike[str],
+    levels: AnyLevel | Sequence[AnyLevel] | Mapping[str, AnyLevel],
     *,
+    timeout: float | None = None,
+    memory: float | None = None,
+    certify: bool = True,
+    seed: int = 0,
     most: int = MOST,
     progress: Callable[[str], object] = lambda phase: None,
 ) -> OutcomeTable:
-    """List the outcomes of a program, and check each outcome at several levels.
+    """List the outcomes of a small program, and which of them each level allows.
 
     Args:
-        program: the program, which must not be a template.
-        levels: the name of each level, and the route that decides it.
-        options: the options for the checks; the timeout is the time limit for each verdict.
-        most: the maximum number of combinations of sources to try.
-        progress: a function called with the name of each phase before it begins.
+        program: the program (docs/outcomes.md): its text, the path of a file, or a result of
+            ``parse_program``. It must not be a template.
+        levels: one or several levels, each as for ``check``; or a mapping from the names to use in
+            the table to levels.
+        timeout: the number of seconds for each verdict, after which it is unknown; ``None`` for no
+            limit.
+        memory: the number of megabytes that each check may allocate, as for ``check``.
+        certify: whether to have an independent checker verify each verdict.
+        seed: the number used to break ties in the search. Equal seeds give equal runs.
+        most: the largest number of combinations of sources for the reads to try.
+        progress: a function called with the name of each phase when it begins.
+
+    Returns:
+        The outcomes, each with the values of its reads and the verdict of each level on its
+        history. ``with_standing("si")`` returns the outcomes that a level allows.
 
     Raises:
-        ProgramError: the program has too many outcomes.
-        HistoryError: a level compares times, but outcomes have no times.
+        ProgramError: if the program cannot be read, or has too many outcomes.
+        SpecError: if a level cannot be loaded or is not supported.
+        HistoryError: if a level compares times, which outcomes do not have.
+        OptionError: if two levels have the same name, or an option is out of bounds.
 
-    >>> from isolang.api import load_spec
-    >>> from isolang.language.classify.route import route
-    >>> from isolang.programs.syntax import parse_program
-    >>> skew = parse_program("r(x) w(y, 1) || r(y) w(x, 1)")
-    >>> table = outcomes(skew, [(name, route(load_spec(name))) for name in ("si", "ser")])
-    >>> [[standing_of_verdict(v) for v in one.verdicts] for one in table.outcomes][0]
-    ['allowed', 'forbidden']
+    >>> table = outcomes("a = r(x) w(y, 1) || b = r(y) w(x, 1)", ["si", "ser"])
+    >>> [one.reads for one in table.with_standing("si")]
+    [{'a': 0, 'b': 0}, {'a': 0, 'b': 1}, {'a': 1, 'b': 0}]
+    >>> [one.reads for one in table.with_standing("ser")]
+    [{'a': 0, 'b': 1}, {'a': 1, 'b': 0}]
     """
     begun = time.perf_counter()
+    routes = {name: _route(level) for name, level in _named(levels)}
+    if not isinstance(program, Program):
+        is_text = is_program_text(program)
+        program = parse_program(str(program)) if is_text else load_program(str(program))
     progress("list outcomes")
     every = explore(program, most=most)
     sessions = [session for session, _ in program.transactions()]
@@ -128,15 +182,8 @@ def outcomes(
         progress(f"judge outcome {number} of {len(every)}")
         edn, history = _history(program, sessions, transactions, number)
         verdicts = tuple(
-            check(
-                history,
-                route,
-                timeout=options.timeout,
-                memory=options.memory,
-                certify=options.certify,
-                seed=options.seed,
-            )
-            for _, route in levels
+            check(history, route, timeout=timeout, memory=memory, certify=certify, seed=seed)
+            for route in routes.values()
         )
         rows.append(
             Outcome(
@@ -150,11 +197,45 @@ def outcomes(
         )
     return OutcomeTable(
         program=program,
-        levels=tuple(name for name, _ in levels),
+        levels=tuple(routes),
         reads=_columns(rows),
         outcomes=tuple(rows),
         seconds=time.perf_counter() - begun,
     )
+
+
+def _named(
+    levels: AnyLevel | Sequence[AnyLevel] | Mapping[str, AnyLevel],
+) -> Iterator[tuple[str, AnyLevel]]:
+    """Yield the levels with their names in the table.
+
+    Raises:
+        OptionError: there is no level, or two have the same name.
+    """
+    if isinstance(levels, Mapping):
+        named = list(levels.items())
+    else:
+        several = [levels] if isinstance(levels, Spec | Route | str | os.PathLike) else levels
+        named = [(_name(level), level) for level in several]
+    names = [name for name, _ in named]
+    if not names or len(set(names)) < len(names):
+        raise OptionError(
+            f"outcomes: levels: two have the same name, or there is none (got {names}, expected "
+            "different names); hint: pass a mapping from names to levels"
+        )
+    yield from named
+
+
+def _name(level: AnyLevel) -> str:
+    if isinstance(level, Route | Spec):
+        return level.spec.name if isinstance(level, Route) else level.name
+    return load_spec(level).name if "\n" in str(level) else str(level)
+
+
+def _route(level: AnyLevel) -> Route:
+    if isinstance(level, Route):
+        return level
+    return route(level if isinstance(level, Spec) else load_spec(level))
 
 
 def _reads(transactions: Sequence[ExecutedTransaction]) -> Iterator[tuple[str, int]]:

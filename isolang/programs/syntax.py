@@ -19,6 +19,7 @@ of keys. A file can contain any number of templates::
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -223,6 +224,11 @@ RESERVED: Final = frozenset(
     ("program", "init", "exists", "if", "else", "and", "or", "not", "abort", "r", "w", "nil")
 )
 _LARGEST: Final = 1 << 53
+
+
+def is_program_text(source: str | os.PathLike[str]) -> bool:
+    """Return whether a string is the text of a program or of templates, and not a path."""
+    return isinstance(source, str) and "(" in source and not os.path.exists(source)
 
 
 def load_program(path: str | Path) -> Program:

@@ -30,12 +30,12 @@ void advise_large_pages([[maybe_unused]] void* begin, [[maybe_unused]] std::size
 }
 
 void reserve_heap_in_large_pages([[maybe_unused]] std::size_t bytes) {
-#if defined(__GLIBC__) && defined(M_MMAP_THRESHOLD)
-  // Blocks below the mmap threshold lie in the heap, one after another. When they are freed they
-  // become the end of the heap again, and the trim threshold lets the heap keep it.
+#if defined(__GLIBC__) && defined(M_MMAP_MAX)
+  // Blocks in the heap lie one after another. When they are freed, later blocks take their place, whose pages the system
+  // need not clear again: it would clear those of a block of its own. A heap keeps up to kKept free bytes at its end.
   constexpr std::size_t kBlock = std::size_t{16} << 20;
-  if (mallopt(M_MMAP_THRESHOLD, 2 * kBlock) == 0 || mallopt(M_TRIM_THRESHOLD, 16 * kBlock) == 0)
-    return;
+  constexpr int kKept = 2'000'000'000;
+  if (mallopt(M_MMAP_MAX, 0) == 0 || mallopt(M_TRIM_THRESHOLD, kKept) == 0) return;
   std::vector<void*> blocks;
   for (std::size_t have = 0; have < bytes; have += kBlock)
     if (void* const block = std::malloc(kBlock)) {

@@ -1,5 +1,5 @@
 // Memory in large pages, where the system offers them: the first access to a 4 KiB page costs as
-// much as filling the page twice. Blocks of 8 MiB and more that this library allocates with `new`
+// much as filling the page twice. Blocks of 1 MiB and more that this library allocates with `new`
 // request large pages automatically.
 #pragma once
 #include <cstddef>

@@ -596,7 +596,8 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       if (i > 0 || presolve.of_the_history()) continue;
       begin_plain();
       if (problem.n > kFewTransactions) {
-        if (!plain->prune()) break;
+        // More passes would cost more than another round. They follow if the rounds give up.
+        if (decides(plain->begin())) return solution;
         continue;
       }
       // A search without the assumed orders then costs less than many rounds.

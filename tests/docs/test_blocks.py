@@ -31,7 +31,6 @@ import isolang
 from isolang.api import load_spec
 from isolang.cli.config import defaults
 from isolang.comparison.compare import compare
-from isolang.comparison.separate import Bounds
 from isolang.court.case import parse_case
 from isolang.errors import IsolangError
 from isolang.solvers import plugins
@@ -240,7 +239,7 @@ def test_the_implications_of_the_levels_page_hold():
                     pairs += [(a.strip(), b.strip()) for a in stronger for b in weaker]
     assert len(pairs) > 30
     for a, b in pairs:
-        comparison = compare(load_spec(a), load_spec(b), bounds=Bounds(transactions=1))
+        comparison = compare(load_spec(a), load_spec(b), transactions=1)
         assert comparison.forth.proof is not None, (a, b)
 
 

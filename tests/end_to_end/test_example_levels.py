@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from oracle import examples
@@ -16,29 +17,29 @@ from support.paths import ROOT
 
 from isolang.api import load_spec
 from isolang.comparison.compare import compare
-from isolang.comparison.separate import Bounds
 from isolang.language.classify.route import route
 
 LEVELS = {path.stem: path for path in sorted((ROOT / "examples/levels").glob("*.iso"))}
 #: Those of whose checks no engine for large histories knows one.
-RELATIONAL = {"regular-weak", "weak-causal", "ssi-pivot", "slow-memory", "fork"}
+RELATIONAL = {"regular-weak", "weak-causal", "ssi-pivot", "slow-memory", "fork", "red-blue"}
 
 
 def drawn(rng: random.Random) -> History:
-    """A small history of registers with times and groups, whose reads are known."""
+    """A small history of registers with times, groups and labels, whose reads are known."""
     while True:
         history = any_history(rng)
         if history and len(history) <= 4 and examples.judged(history):
             history = history if timed(history) else random_times(rng, history)
             history = with_groups(rng, history)
+            history = tuple(replace(t, labels=rng.choice(((), ("red",)))) for t in history)
             if timed(history) and any(t.group for t in history):
                 return history
 
 
-def test_there_are_thirteen() -> None:
+def test_there_are_fourteen() -> None:
     """Each has a definition, a row in docs/levels.md, and a header that names its source."""
     assert LEVELS.keys() == examples.DEFINITIONS.keys()
-    assert len(LEVELS) == 13
+    assert len(LEVELS) == 14
     page = (ROOT / "docs/levels.md").read_text(encoding="utf-8")
     for name, path in LEVELS.items():
         assert re.search(r"^// Source: ", path.read_text(encoding="utf-8"), re.MULTILINE)
@@ -108,6 +109,10 @@ LITMUS = {
         "w(x,1) @0-1 %a || r(x,nil) @2-3 %b",
         "w(x,1) @0-1 %a || r(x,nil) @2-3 %a",
     ),
+    "red-blue": (
+        "r(x,nil) w(x,1) ~red || r(x,nil) w(x,2)",
+        "r(x,nil) w(x,1) ~red || r(x,nil) w(x,2) ~red",
+    ),
     "update-and-read-only": (
         "w(x,1) || w(y,1) || r(x,1) r(y,nil) || r(x,nil) r(y,1)",
         "r(x,nil) w(y,1) || r(y,nil) w(x,1)",
@@ -142,5 +147,5 @@ def test_litmus(name: str) -> None:
 def test_place(a: str, b: str, relation: str) -> None:
     """By proof in one direction, and by proof or a history in the other."""
     other = LEVELS.get(b, b)
-    found = compare(load_spec(LEVELS[a]), load_spec(other), bounds=Bounds(transactions=4, keys=3))
+    found = compare(load_spec(LEVELS[a]), load_spec(other), transactions=4)
     assert found.relation == relation

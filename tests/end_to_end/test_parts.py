@@ -5,8 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from oracle.parts import compare
-from oracle.specifications import random_text, random_text_beside_a_level
+from oracle.parts import compare, labelled, small
+from oracle.specifications import (
+    random_text,
+    random_text_beside_a_level,
+    random_text_of_labels,
+)
 from support.sampling import quick_first
 
 from isolang.api import load_spec
@@ -38,3 +42,19 @@ def test_random_specifications_in_parts(seed: int) -> None:
         for _ in range(2):
             wrong, _ = compare(rng, spec)
             assert wrong == "", text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", quick_first(range(4), 1, rest="campaign"))
+def test_orders_of_labelled_transactions(seed: int) -> None:
+    """Several orders, each of the transactions with a label, are what the oracle says they are."""
+    rng = random.Random(900 + seed)
+    ways = set()
+    for _ in range(60):
+        text = random_text_of_labels(rng)
+        spec = load_spec(text)
+        for _ in range(3):
+            wrong, way = compare(rng, spec, labelled(rng, small(rng)))
+            assert wrong == "", text
+            ways.add(way)
+    assert {"valid by search", "invalid by search"} <= ways, ways

@@ -358,6 +358,33 @@ def update_and_read_only(x: Execution) -> bool:
     return False
 
 
+def red_blue(x: Execution) -> bool:
+    """A partial order with sessions and reads, in which any two red transactions are ordered, and
+    timestamps that extend it; a read returns of what precedes it the version with the last one.
+    """
+    red = [t for t in x.ran if "red" in x.history[t].labels]
+    wr = {(s, t) for t, _, _, s in x.reads if s != T0}
+
+    def is_partial_order(pairs: set[tuple[int, int]]) -> bool:
+        return (
+            wr <= pairs
+            and all((a, b) in pairs for a in x.ran for b in x.ran if x.so(a, b))
+            and all((a, b) in pairs or (b, a) in pairs for a, b in combinations(red, 2))
+            and all((a, d) in pairs for a, b in pairs for c, d in pairs if b == c)
+        )
+
+    return any(
+        is_partial_order(before) and _causal_reads(x, order, before)
+        for order in permutations(x.ran)
+        for before in map(set, _subsets(list(combinations(order, 2))))
+    )
+
+
+def _subsets(pairs: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], ...]]:
+    for size in range(len(pairs) + 1):
+        yield from combinations(pairs, size)
+
+
 DEFINITIONS: dict[str, Callable[[Execution], bool]] = {
     "strong-prefix": strong_prefix,
     "strong-mav": strong_mav,
@@ -372,4 +399,5 @@ DEFINITIONS: dict[str, Callable[[Execution], bool]] = {
     "fork": fork,
     "group-read-your-writes": group_read_your_writes,
     "update-and-read-only": update_and_read_only,
+    "red-blue": red_blue,
 }

@@ -37,9 +37,17 @@ def small(rng: random.Random) -> History:
             return history
 
 
-def compare(rng: random.Random, spec: Spec) -> tuple[str, str]:
-    """How tool and oracle differ on a random history, and how the tool came to its verdict."""
-    history = small(rng)
+def labelled(rng: random.Random, history: History) -> History:
+    """Some transactions are red, some blue, some both."""
+    choices: tuple[tuple[str, ...], ...] = ((), ("red",), ("red",), ("blue",), ("red", "blue"))
+    return tuple(replace(t, labels=rng.choice(choices)) for t in history)
+
+
+def compare(rng: random.Random, spec: Spec, history: History | None = None) -> tuple[str, str]:
+    """How tool and oracle differ on a history, random if it is not given, and how the tool came to
+    its verdict.
+    """
+    history = small(rng) if history is None else history
     if COMPARING_TIMES & mentioned(spec) and not timed(history):
         history = random_times(rng, history)
         if not timed(history):

@@ -67,6 +67,89 @@ def _set(rng: random.Random, depth: int, names: tuple[str, ...]) -> str:
     return f"{rng.choice(('domain', 'range'))}({_expr(rng, depth - 1, names)})"
 
 
+#: The same, with orders and other relations of transactions that carry a label.
+OF_LABELS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        'include "prelude.iso"\n'
+        'exists red : order on label "red" containing so & (label "red" * label "red")\n'
+        'exists blue : order on label "blue"\n',
+        ("red", "blue", "vo"),
+    ),
+    (
+        'include "adya.iso"\nexists red : order on label "red"\n'
+        'exists blue : order on label "blue" containing red & (label "blue" * label "blue")\n',
+        ("ww", "rw", "red", "blue"),
+    ),
+    (
+        'include "prelude.iso"\nexists rest : order on T \\ label "blue"\n'
+        'exists o[x] : order on W[x] & label "red"\n',
+        ("rest", "o"),
+    ),
+    (
+        'include "prelude.iso"\nexists some : order on label "r*"\n'
+        'exists vis : relation on label "blue" within so | wr | vo\n',
+        ("some", "vis"),
+    ),
+    (
+        'include "prelude.iso"\nexists co : order on T containing so | wr | vo\n'
+        'exists red : order on label "red" within co\n',
+        ("co", "red"),
+    ),
+)
+
+
+def random_text_of_labels(rng: random.Random) -> str:
+    """One or two checks beside orders of transactions that carry a label."""
+    head, names = rng.choice(OF_LABELS)
+    sets = ('[label "red"]', '(label "red" * label "blue")', '[T \\ label "red"]')
+    names = (*names, rng.choice(sets))
+    return head + "".join(_check(rng, f"c{i}", names) for i in range(rng.choice((1, 1, 2))))
+
+
+_TESTS = (
+    "[W]",
+    "[R]",
+    '[label "red"]',
+    '[T \\ label "blue"]',
+    '[label "red" | label "blue"]',
+    '[W] ; [label "red"]',
+)
+
+
+def random_text_of_an_order(rng: random.Random) -> str:
+    """A commit order that contains steps between tests, with axioms of SER, PC and SI."""
+
+    def tested() -> str:
+        step = rng.choice(("so", "so", "wr", "rt", "(so | wr)"))
+        before, after = (f"{rng.choice(_TESTS)} ; ", ""), ("", f" ; {rng.choice(_TESTS)}")
+        tests = rng.choice((before, after, (before[0], after[1])))
+        return step.join(tests)
+
+    bounds = (
+        "init | vo",
+        "wr | vo | init",
+        "so | wr | vo",
+        "wr | vo | rt",
+        f"vo | so | {tested()}",
+    )
+    lines = [f"exists co : order on T containing {rng.choice(bounds)}"]
+    inside = [tested() for _ in range(rng.choice((0, 1, 1, 2)))]
+    inside += ["so ; wr"] * (rng.random() < 0.2)
+    inside += ["(for x: [W[x]] ; so ; [R[x]])"] * (rng.random() < 0.1)
+    lines += [f"require {step} in co as c{i}" for i, step in enumerate(inside)]
+    seen = rng.choice((*inside, "wr", "so", "(wr | so)", "[W] ; wr", 'so ; [label "red"]'))
+    axioms = (
+        "co",
+        f"co ; {rng.choice(_TESTS)}",
+        f"co^* ; ({seen})",
+        f"co^* ; (wr | ({seen}))",
+        "co^* ; (for y: [W[y]] ; co ; [W[y]])",
+    )
+    chosen = [rng.choice(axioms) for _ in range(rng.choice((1, 1, 2)))]
+    lines += [f"require obs({phi}) in co as a{i}" for i, phi in enumerate(chosen)]
+    return "\n".join(('include "prelude.iso"', *lines, ""))
+
+
 #: Levels that the native engine decides, and what a check beside them may speak of.
 BASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     *((name, ("ww", "rw")) for name in ("si", "ser", "psi", "pc", "pl-2", "pl-3", "cc-adya")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,6 +166,39 @@ def test_a_wrong_read_decides_most_levels_at_once(monkeypatch: pytest.MonkeyPatc
     found = levels_of(history, explained=False, known={"si": "violated"})
     assert judged == ["PL-1", "PL-2"]
     assert found.strongest() == ("pl-1",)
+
+
+def test_ser_settles_a_history_whose_transactions_access_one_key() -> None:
+    """If it violates some level, SER comes first, and with it all levels without sessions hold."""
+    stale = parse("w(x,1) -> w(x,2) || r(x,2) -> r(x,1)")
+    judged: list[str] = []
+    known: dict[str, Standing] = {"sser": "violated"}
+    history = to_tool(with_wide_times(stale))
+    found = levels_of(history, progress=judged.append, explained=False, known=known)
+    names = [name for name in judged if name in IMPLIES]
+    assert names[:2] == ["ser", "ser-nosession"]
+    assert "ser-nosession" in found.strongest()
+    assert not {"si-nosession", "psi-nosession", "pc-nosession", "pl-3"} & {*names}
+
+
+def test_transactions_of_one_key_satisfy_psi_and_ser_alike() -> None:
+    """Without sessions: a cycle in one key implies one with at most one anti-dependency."""
+    outcomes = set()
+    for seed in range(60):
+        chance = random.Random(seed)
+        values: dict[str, list[int]] = {"x": [1], "y": [1]}
+        pieces = []
+        for number in range(2, 7):
+            key = chance.choice("xy")
+            reads = [f"r({key},{chance.choice(values[key])})" for _ in range(chance.randrange(3))]
+            write = [f"w({key},{number})"] if not reads or chance.random() < 0.6 else []
+            values[key] += [number] if write else []
+            pieces.append(" ".join(reads + write))
+        history = to_tool(parse(" || ".join(["w(x,1)", "w(y,1)", *pieces])))
+        psi, ser = (check(history, f"{level}-nosession").outcome for level in ("psi", "ser"))
+        assert psi == ser
+        outcomes.add(psi)
+    assert outcomes == {"valid", "invalid"}
 
 
 def test_strongest_and_weakest() -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from isolang.api import load_spec
-from isolang.language.classify.route import route
-from isolang.options import Options
 from isolang.programs.outcomes import file_name, outcomes, standing_of_verdict
 from isolang.programs.syntax import parse_program
 from isolang.verdict import Unknown
 
-LEVELS = [(name, route(load_spec(name))) for name in ("pl-1", "si", "ser")]
+LEVELS = ("pl-1", "si", "ser")
 
 
 def test_what_is_not_decided_is_unknown() -> None:
     """A level whose verdicts are unknown neither allows nor forbids what the program asks about."""
     program = parse_program("a = r(x) w(x, 1) || b = r(x) w(x, 2)\nexists a = 0 and b = 0")
-    table = outcomes(program, LEVELS, Options(timeout=1e-7))
+    table = outcomes(program, LEVELS, timeout=1e-7)
     assert all(isinstance(v, Unknown) for one in table.outcomes for v in one.verdicts)
     assert not table.decided
     assert table.standing_of(program.targets[0], 0) == "unknown"

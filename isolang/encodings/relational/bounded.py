@@ -26,6 +26,7 @@ from isolang.history.columns import APPEND, NIL_ATOM, WRITE
 from isolang.language.meaning.core import Named
 from isolang.language.syntax.ast import KeyClass
 from isolang.problem import InclusionStatus, Problem
+from isolang.problem.order import find_order_contradiction
 from isolang.rows import bits
 
 if TYPE_CHECKING:
@@ -252,13 +253,28 @@ class Bounded(Interpretation[At]):
                 if b in element and b != native.n
             )
             found[key] = relation_of(self._between(pairs))
-        for reader, key, shown in self.lists.orders():
-            there = ((a, b, self.included[reader]) for a, b in shown)
+        uncertain = (
+            (key, shown, self.included[reader]) for reader, key, shown in self.lists.orders()
+        )
+        for key, shown, included in (*uncertain, *self._contradicting_orders()):
+            there = ((a, b, included) for a, b in shown)
             more = {(a, b): literal for a, b, literal in self._between(there)}
             for i, j, literal in found.get(key, EMPTY).pairs():
                 more[i, j] = self.circuit.any_of([literal, more.get((i, j), FALSE)])
             found[key] = relation_of((i, j, more[i, j]) for i, j in sorted(more))
         return found
+
+    def _contradicting_orders(self) -> Iterator[tuple[int, list[tuple[int, int]], int]]:
+        """Yield what each certain list read shows, if these reads contradict each other.
+
+        The problem then has the order of one of them only.
+        """
+        if find_order_contradiction(self.problem) is None:
+            return
+        for t, inclusion in enumerate(self._native.inclusion.tolist()):
+            if inclusion == InclusionStatus.IN and t != self._native.n:
+                for key, values in self.lists.lists_in(self._operations[t]):
+                    yield key, self.lists.order_of(key, values), TRUE
 
     # --- events ---
 
@@ -311,17 +327,23 @@ class Bounded(Interpretation[At]):
                 if kind[op] in (WRITE, APPEND):
                     yield (key[op], element), op
 
-    def _number_events(self) -> None:
+    @cached_property
+    def _operations(self) -> list[list[int]]:
+        """The successful operations of each transaction of the history."""
         columns = self.history.columns
         start, ok = columns.op_start.tolist(), columns.op_ok.tolist()
-        self._ops = [[op for op in range(start[t], start[t + 1]) if ok[op]] for t in self.txns[1:]]
+        return [[op for op in range(*bounds) if ok[op]] for bounds in pairwise(start)]
+
+    def _number_events(self) -> None:
+        columns = self.history.columns
+        self._ops = [self._operations[t] for t in self.txns[1:]]
         self._event: dict[int, int] = {}
         self._event_numbers: list[int] = []
         self._owner: list[int] = []
         if not self.events:
             return
         first = self._native.n + 1
-        self._event_numbers += [first + len(ok) + key for key in self.keys]
+        self._event_numbers += [first + columns.operations() + key for key in self.keys]
         self._owner += [T0] * len(self.keys)
         for element, ops_of in enumerate(self._ops, 1):
             for op in ops_of:

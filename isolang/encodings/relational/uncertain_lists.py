@@ -35,7 +35,7 @@ class UncertainLists:
             (element, key, values)
             for element, literal in enumerate(included)
             if literal != TRUE
-            for key, values in self._of(element)
+            for key, values in self.lists_in(operations[element - 1])
         ]
 
     def shown(self) -> list[tuple[int, int]]:
@@ -48,21 +48,25 @@ class UncertainLists:
         ]
 
     def orders(self) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
-        """Yield the reader, the key, and the ordered pairs of writers of each list read.
+        """Yield the reader, the key, and the ordered pairs of writers of each list read."""
+        for reader, key, values in self._reads:
+            yield reader, key, self.order_of(key, values)
+
+    def order_of(self, key: int, values: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the ordered pairs of writers that a list shows.
 
         A list orders the writers of its elements, and puts the writers of missing elements after
         them.
         """
-        for reader, key, values in self._reads:
-            inside = [self._appender.get((key, value)) for value in values]
-            rest = [t for (k, v), t in self._appender.items() if k == key and v not in values]
-            pairs = {
-                (a, b)
-                for place, a in enumerate(inside)
-                for b in (*inside[place + 1 :], *rest)
-                if a is not None and b is not None and a != b
-            }
-            yield reader, key, sorted(pairs)
+        inside = [self._appender.get((key, value)) for value in values]
+        rest = [t for (k, v), t in self._appender.items() if k == key and v not in values]
+        pairs = {
+            (a, b)
+            for place, a in enumerate(inside)
+            for b in (*inside[place + 1 :], *rest)
+            if a is not None and b is not None and a != b
+        }
+        return sorted(pairs)
 
     def clashing(self) -> list[tuple[int, int]]:
         """Return the pairs of readers with contradicting lists, neither a prefix of the other.
@@ -86,9 +90,9 @@ class UncertainLists:
             if self._kind[op] == APPEND
         }
 
-    def _of(self, element: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield the key and the elements of each list read of a transaction."""
-        for op in self._operations[element - 1]:
+    def lists_in(self, operations: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+        """Yield the key and the elements of each list read among some operations."""
+        for op in operations:
             value = self._value[op]
             if self._kind[op] == READ_LIST and value != UNKNOWN_VALUE:
                 first, end = self._columns.list_start[value : value + 2].tolist()

@@ -30,10 +30,12 @@ from isolang.language.meaning.core import (
     Union,
 )
 from isolang.language.meaning.lower import CANONICAL_EXISTS
-from isolang.language.vocabulary import BEGIN_WITH_T0, FROM_T0
+from isolang.language.meaning.mentions import children, names, union_parts
+from isolang.language.vocabulary import BEGIN_WITH_T0, FROM_T0, NAMED, TESTS
 
 _ORDER_OF_LETTERS = (*FROM_T0, "wr")
 _LETTERS = frozenset(_ORDER_OF_LETTERS)
+_NOT_ONE = frozenset(("",))  # of what is no letter
 _BEGIN_WITH_T0 = BEGIN_WITH_T0 - {"ww"}
 
 _BY_ORDER = (
@@ -76,8 +78,9 @@ def event_graph_form(spec: Spec) -> Theorem | None:
     others = [e for e in spec.exists if e.name != "rf" and e is not order]
     if order is None or order.within is not None or order.key is not None:
         return None
-    contained = _letters(order.containing, more=frozenset(("vo",)))
-    if contained is None or not any(e == CANONICAL_EXISTS["rf"] for e in spec.exists):
+    chosen = frozenset(e.name for e in spec.exists) - {"rf"}
+    contained, more = _letters_and_more(order.containing, chosen)
+    if more is None or not any(e == CANONICAL_EXISTS["rf"] for e in spec.exists):
         return None
     if order.name in _BEGIN_WITH_T0:
         contained |= {"init"}
@@ -86,50 +89,59 @@ def event_graph_form(spec: Spec) -> Theorem | None:
     if "vo" not in contained or not contained.intersection(FROM_T0):
         return None
     if not others:
-        return _by_order(spec, order.name, contained - {"vo"})
+        return _by_order(spec, order.name, contained - {"vo"}, more)
     if len(others) == 1:
-        return _by_visibility(spec, order.name, others[0], contained - {"vo"})
+        return _by_visibility(spec, order.name, others[0], contained - {"vo"}, more)
     return None
 
 
-def _by_order(spec: Spec, co: str, contained: frozenset[str]) -> Theorem | None:
+def _by_order(
+    spec: Spec, co: str, contained: frozenset[str], more: Sequence[Core]
+) -> Theorem | None:
     inside = contained
-    snapshots: list[frozenset[str]] = []
-    latest = conflict = False
+    within = list(more)  # what the order must contain besides letters
+    snapshots: list[Core] = []
+    readers: list[Core] = []  # the tests of readers that see everything before them in the order
+    conflict = False
     for check in spec.checks:
         if check.kind != "require" or check.bound != Rel(co):
             return None
         phi = _observed(check.expr)
         if phi is None:
-            letters = _letters(check.expr)
-            if letters is None:
+            letters, others = _letters_and_more(check.expr, frozenset((co,)))
+            if others is None:
                 return None
-            inside |= letters
+            inside |= letters - {"vo"}
+            within += others
         elif phi == Rel(co):
-            latest = True
-        elif isinstance(phi, Seq) and phi.parts[0] == Star(Rel(co)) and len(phi.parts) == 2:
-            letters = _letters(phi.parts[1])
-            if letters is not None:
-                snapshots.append(letters)
-            elif _is_same_key(phi.parts[1], co):
-                conflict = True
-            else:
-                return None
-        else:
+            readers.append(Rel("id"))
+        elif not isinstance(phi, Seq):
             return None
-    steps = frozenset().union(*snapshots)
-    if not (latest or steps or conflict):
+        elif phi.parts[0] == Rel(co) and all(map(_is_test, phi.parts[1:])):
+            readers.append(phi.parts[1] if len(phi.parts) == 2 else Seq(phi.parts[1:]))
+        elif phi.parts[0] != Star(Rel(co)):
+            return None
+        elif len(phi.parts) == 2 and _is_same_key(phi.parts[1], co):
+            conflict = True
+        else:
+            step = phi.parts[1] if len(phi.parts) == 2 else Seq(phi.parts[1:])
+            snapshots += step.parts if isinstance(step, Union) else [step]
+    if not (readers or snapshots or conflict):
         return None
-    if not steps <= inside:  # the lemma requires that co contains phi
+    # The lemma requires that co contains phi. It contains a letter between tests if it contains the
+    # letter, because tests only restrict it.
+    if not all(step in within or _is_tested(step, inside) for step in snapshots):
         return None
+    steps = frozenset(step.name for step in snapshots if isinstance(step, Rel))
+    tested = [step for step in snapshots if not isinstance(step, Rel)]
     steps |= {"ww"} if conflict else frozenset()
-    before = _union(map(Rel, _sorted(steps))) if steps else None
-    form = _form(inside, before, steps, latest=latest)
+    before = _union((*map(Rel, _sorted(steps)), *tested)) if steps or tested else None
+    form = _form(inside, before, steps, readers=readers, more=within)
     return _theorem(spec, form, _BY_ORDER, co, None)
 
 
 def _by_visibility(
-    spec: Spec, ar: str, visible: Exists, contained: frozenset[str]
+    spec: Spec, ar: str, visible: Exists, contained: frozenset[str], more: Sequence[Core]
 ) -> Theorem | None:
     vis = visible.name
     seen = _letters(visible.containing) if visible.containing is not None else frozenset()
@@ -148,7 +160,7 @@ def _by_visibility(
     # letters between tests, such as `[W] ; so ; [R]`, that vis must contain
     tested: list[Core] = []
     after: list[Core] = []  # letters between tests that vis must contain after one of its own steps
-    within: list[Core] = []  # letters between tests that ar must contain
+    within = list(more)  # what ar must contain besides letters
     for check in spec.checks:
         if check.kind != "require":
             return None
@@ -185,12 +197,12 @@ def _by_visibility(
         return None
     least: Core = Rel(ar)
     if total:
-        form = _form(inside, None, frozenset(), latest=True, more=within)
+        form = _form(inside, None, frozenset(), readers=[Rel("id")], more=within)
     else:
         before = _union((*map(Rel, _sorted(steps)), *tested))
         if after:
             before = Seq((before, Star(_union(after))))
-        form = _form(inside, before, steps, latest=False, more=within)
+        form = _form(inside, before, steps, more=within)
         least = Seq((Star(Rel(ar)), before))
     return _theorem(spec, form, _BY_VISIBILITY, ar, (vis, least))
 
@@ -200,15 +212,20 @@ def _form(
     before: Core | None,
     steps: frozenset[str],
     *,
-    latest: bool,
+    readers: Sequence[Core] = (),
     more: Sequence[Core] = (),
 ) -> Core:
-    """Return the relation ``C | ww | V ; rw``, which the total order must contain."""
+    """Return the relation ``C | ww | V ; rw``, which the total order must contain.
+
+    ``readers`` has the tests of transactions whose ``rw`` it must contain.
+    """
     alone = [Rel(r) for r in _sorted(inside | steps | {"ww"}) if r not in steps]
-    parts: list[Core] = [*alone, *more, *((Rel("rw"),) if latest else ())]
+    parts: list[Core] = [*alone, *more]
+    parts += [Rel("rw") if test == Rel("id") else Seq((test, Rel("rw"))) for test in readers]
     if before is not None:
         # The order also contains V itself, so this adds `V | V ; rw`.
-        parts += [before, Seq((before, Rel("rw")))]
+        walk = before.parts if isinstance(before, Seq) else (before,)
+        parts += [before, Seq((*walk, Rel("rw")))]
     return _union(parts)
 
 
@@ -255,11 +272,36 @@ def _letters(e: Core | None, more: frozenset[str] = frozenset()) -> frozenset[st
     return None
 
 
-def _is_tested(e: Core) -> bool:
-    """Return whether ``e`` is a letter, possibly between tests, such as ``[W] ; so ; [R]``."""
+def _letters_and_more(
+    e: Core | None, chosen: frozenset[str]
+) -> tuple[frozenset[str], list[Core] | None]:
+    """Return the letters in a union (with ``vo``), and its other parts.
+
+    The other parts are ``None`` if one of them depends on a chosen relation.
+    """
+    letters: frozenset[str] = frozenset()
+    more: list[Core] = []
+    for part in () if e is None else union_parts(e):
+        found = _letters(part, more=frozenset(("vo",)))
+        if found is not None:
+            letters |= found
+        elif names(part).isdisjoint(chosen):
+            more.append(part)
+        else:
+            return letters, None
+    return letters, more
+
+
+def _is_test(e: Core) -> bool:
+    """Return whether ``e`` is a test that a history answers, such as ``[W]`` or ``[label "a"]``."""
+    return isinstance(e, Lift) and names(e) <= {*TESTS, *NAMED, "T"}
+
+
+def _is_tested(e: Core, letters: frozenset[str] = _LETTERS) -> bool:
+    """Return whether ``e`` is a union of letters between tests, such as ``[W] ; so ; [R]``."""
     parts = e.parts if isinstance(e, Seq) else (e,)
-    steps = [part for part in parts if part not in (Lift(Rel("W")), Lift(Rel("R")))]
-    return len(steps) == 1 and isinstance(steps[0], Rel) and _letters(steps[0]) is not None
+    steps = [part for part in parts if not _is_test(part)]
+    return len(steps) == 1 and (_letters(steps[0]) or _NOT_ONE) <= letters
 
 
 def _is_vis_then_letter(e: Core, vis: str) -> TypeGuard[Seq]:
@@ -278,9 +320,18 @@ def _observed(e: Core) -> Core | None:
     if not isinstance(walk, Seq) or len(walk.parts) != 3:
         return None
     first, phi, last = walk.parts
-    if first != Lift(Rel("W", x)) or last != Inverse(Rel("wr", x)):
+    if first != Lift(Rel("W", x)) or last != Inverse(Rel("wr", x)) or _uses_key(phi, x):
         return None
     return phi
+
+
+def _uses_key(e: Core, key: str) -> bool:
+    """Return whether an expression depends on a key variable bound outside it."""
+    if isinstance(e, Rel):
+        return e.key == key
+    if isinstance(e, ForKey) and e.key == key:
+        return False
+    return any(_uses_key(part, key) for part in children(e))
 
 
 def _is_same_key(e: Core, co: str) -> bool:

@@ -346,8 +346,11 @@ def _load_columns(cursor: Any, tables: dict[Name, LoggedTable]) -> None:
         )
         if full.startswith("year(2)"):
             tables[schema, table].why = "a column of the type YEAR(2)"
+        if name.lower() in _TAKEN:
+            tables[schema, table].why = f"a column named {name}, as the history names versions"
 
 
+_TAKEN: Final = frozenset({"xmin", "xmin class"})  # what histories add to the columns of a row
 _ELEMENT: Final = re.compile(r"'((?:[^'\\]|''|\\.)*)'")
 _ESCAPES: Final = {"0": "\0", "n": "\n", "r": "\r", "t": "\t"}
 

@@ -12,7 +12,7 @@ from isolang.observe.history.edn import edn, predicate_edn
 from isolang.observe.history.seen import RowVersion
 from isolang.observe.log.tables import Row
 from isolang.observe.mariadb.blocks import BlockPlan, QueryBlock, described_table
-from isolang.observe.mariadb.compared import ComparedColumn, with_truths
+from isolang.observe.mariadb.compared import ComparedColumn, fixed_columns, with_truths
 from isolang.observe.mariadb.contents import NamedTable
 from isolang.observe.mariadb.limits import number_at
 from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement
@@ -174,7 +174,10 @@ class _BlockReader:
         versions = self._versions(table, of_table)
         if versions is None:
             return []
-        fixes = any(key <= block.condition.equal.keys() for key in table.table.unique)
+        fixed = fixed_columns(
+            block.condition, table.table.columns, self._statement.part, self._statement.parameters
+        )
+        fixes = any(key <= fixed for key in table.table.unique)
         perhaps = in_part or self._is_cut_off(block, len(of_table), fixes=fixes)
         predicate: Predicate = ""
         with suppress(CannotEvaluateError):

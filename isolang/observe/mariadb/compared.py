@@ -9,11 +9,13 @@ is rejected, and the condition counts as unseen.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
-from isolang.observe.sql.predicates import Predicate
+from isolang.observe.sql.lexer import Token
+from isolang.observe.sql.predicates import Constant, Parameters, ParsedCondition, Predicate
 from isolang.observe.sql.values import (
     BOOL,
     NUMERIC,
@@ -25,6 +27,7 @@ from isolang.observe.sql.values import (
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum"})
+_BYTES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _TIMES: Final = frozenset({"date", "datetime"})
 # The collations of one language may take letters of ASCII for equal, or pairs of them for one.
 _COLLATION: Final = re.compile(
@@ -154,8 +157,8 @@ class ComparedColumn:
             return self._moment(value, oid)
         if self.ordered:
             return self._number(value, oid)
-        if oid == NUMERIC:
-            raise UnknownValueError("a number")
+        if oid:
+            raise UnknownValueError("a number or a time")
         return self._text(value)
 
     def _digits(self) -> int:
@@ -189,6 +192,33 @@ class ComparedColumn:
         if self.type == "enum" and value.isdigit():
             raise UnknownValueError("a number")
         return short_text(self._folded(value))
+
+
+def fixed_columns(
+    condition: ParsedCondition,
+    columns: Mapping[str, CatalogueColumn],
+    part: Sequence[Token],
+    parameters: Parameters,
+) -> frozenset[str]:
+    """Return the columns of which a condition selects one value.
+
+    SOUND BECAUSE: a text is compared with a number as a number, so many texts may equal it: each
+    word equals 0.
+    """
+    return frozenset(
+        name
+        for name, constant in condition.equal.items()
+        if columns[name].type not in (_TEXTS - {"enum"}) | _BYTES
+        or _is_text(constant, part, parameters)
+    )
+
+
+def _is_text(constant: Constant, part: Sequence[Token], parameters: Parameters) -> bool:
+    if constant.oid or constant.negative:
+        return False
+    if constant.parameter:
+        return dict(enumerate(parameters.oids, 1)).get(constant.parameter) == 0
+    return part[constant.place].kind == "text"
 
 
 def moment_of(text: str) -> int:

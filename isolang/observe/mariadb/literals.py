@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isolang.observe.sql.predicates import Parameters
-from isolang.observe.sql.values import NUMERIC
+from isolang.observe.sql.values import NUMERIC, TIMESTAMP
 
 
 def with_literals(text: str, numbers: Sequence[int], parameters: Parameters) -> str | None:
@@ -41,8 +41,10 @@ def literal_of(parameters: Parameters, number: int) -> str | None:
         return "NULL"
     if isinstance(value, bytes) or "\\" in value:  # what a backslash means depends on the mode
         return None
-    is_number = number <= len(parameters.oids) and parameters.oids[number - 1] == NUMERIC
-    if is_number:
+    oid = parameters.oids[number - 1] if number <= len(parameters.oids) else 0
+    if oid == NUMERIC:
         return value
     escaped = value.replace("'", "''")
+    if oid == TIMESTAMP:  # a text is compared with it as a time
+        return f"{'TIMESTAMP' if ' ' in value else 'DATE'}'{escaped}'"
     return f"'{escaped}'"

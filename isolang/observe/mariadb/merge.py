@@ -9,7 +9,7 @@ sides are known.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -252,10 +252,11 @@ def _placed(
     """
     placed: dict[int, list[int]] = defaultdict(list)
     matched: list[tuple[int, int]] = []
+    repeated = _executions_in_log(events, logged)
     at = 0
     for place, event in enumerate(events):
         statement = event.statement
-        if not statement.mark or (statement.is_binary and not event.changed):
+        if not statement.mark or (statement.is_binary and id(event) not in repeated):
             continue
         number = next((k for k in range(at, len(logged)) if logged[k].mark == statement.mark), None)
         if number is not None:
@@ -280,6 +281,33 @@ def _placed(
         if next_number < len(logged):
             placed[id(events[next_place])].append(next_number)
     return placed, None if unsure is None else events[unsure]
+
+
+def _executions_in_log(
+    events: Sequence[RecordedStatement], logged: Sequence[LoggedStatement]
+) -> set[int]:
+    """Return the identities of the executions of prepared statements that the log has.
+
+    All executions of a statement have the same comment. REPLACE, and INSERT … ON DUPLICATE KEY
+    UPDATE, may count a row that they left as it was, so not each of them must be in the log.
+    """
+    counts = Counter(statement.mark for statement in logged)
+    executions: dict[str, list[RecordedStatement]] = defaultdict(list)
+    for event in events:
+        if event.statement.is_binary and event.changed:
+            executions[event.statement.mark].append(event)
+    made: set[int] = set()
+    for mark, able in executions.items():
+        certain = [
+            event for event in able
+            if event.statement.plan.name not in ("update", "replace")
+            or event.changed > event.listed
+        ]  # fmt: skip
+        for those in (able, certain):
+            if len(those) == counts[mark]:
+                made.update(map(id, those))
+                break
+    return made
 
 
 def _may_write_more(event: RecordedStatement, *, is_matched: bool) -> bool:

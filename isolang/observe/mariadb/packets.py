@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from isolang.observe.sql.predicates import Parameters
-from isolang.observe.sql.values import NUMERIC
+from isolang.observe.sql.values import NUMERIC, TIMESTAMP
 
 # The capabilities of clients and servers.
 CONNECT_WITH_DB: Final = 1 << 3
@@ -60,6 +60,9 @@ _INTEGERS: Final = frozenset({1, 2, 3, 8, 9, 13})
 _TIMES: Final = frozenset({7, 10, 11, 12})
 _NULL, _FLOAT, _DOUBLE, _TIME = 6, 4, 5, 11
 _DECIMALS: Final = frozenset({0, 246})
+_OIDS: Final = dict.fromkeys(_INTEGERS | _DECIMALS | {_FLOAT, _DOUBLE}, NUMERIC) | dict.fromkeys(
+    _TIMES, TIMESTAMP
+)
 _TRACKED: Final = frozenset({b"last_gtid", b"sql_mode", b"character_set_client"})
 
 
@@ -350,7 +353,7 @@ def parameters_of(
     if len(bound) != count:
         raise ValueError("parameters without types")
     values: list[str | bytes | None] = []
-    oids = [NUMERIC if kind & 0xFF not in _TIMES | {_NULL} else 0 for kind in bound]
+    oids = [_OIDS.get(kind & 0xFF, 0) for kind in bound]
     for number, kind in enumerate(bound):
         base = kind & 0xFF
         if number in sent_long:
@@ -360,8 +363,6 @@ def parameters_of(
         else:
             value, at = _parameter(data, at, base, charset, is_unsigned=bool(kind >> 15))
             values.append(value)
-        if base not in _INTEGERS | _DECIMALS | {_FLOAT, _DOUBLE}:
-            oids[number] = 0
     return Parameters(values, oids), bound
 
 

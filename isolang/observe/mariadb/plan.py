@@ -104,6 +104,9 @@ class SentPlan(Struct, frozen=True):
         restarts: whether it ends its transaction, although another one may be open behind it.
         order: the begin and end of the expressions of ORDER BY.
         groups: whether its rows are those of GROUP BY.
+        temporary: the schemas and names of tables that it creates as temporary ones, drops or
+            alters.
+        renames: whether it alters them, and so may rename them.
     """
 
     kind: Kind
@@ -122,6 +125,8 @@ class SentPlan(Struct, frozen=True):
     restarts: bool = False
     order: tuple[int, int] = (0, 0)
     groups: bool = False
+    temporary: tuple[tuple[str, str], ...] = ()
+    renames: bool = False
 
 
 class _OtherFormError(Exception):
@@ -262,15 +267,7 @@ def _plan(reader: _Reader) -> SentPlan:
     if first in _QUIET:
         return SentPlan("quiet", unseen=SUBQUERIES if reader.has("select") else "")
     if first in _DEFINITIONS:
-        copies = first == "create" and reader.has("select") and reader.has("table")
-        name = ""
-        if first == "create" and reader.has("temporary"):
-            at = reader.find({"table"}, 0, len(reader)) + 1
-            at += 3 * (reader.word(at) == "if")
-            at += 2 * (reader.mark(at + 1) == ".")
-            name = reader.name(at) if reader.is_name(at) else ""
-        return SentPlan("definition", unseen=COPIED if copies else "", name=name,
-                        restarts=first == "lock")  # fmt: skip
+        return _definition(reader)
     if first == "call":
         return SentPlan("call", unseen=PROCEDURES)
     if first == "select":
@@ -284,9 +281,32 @@ def _plan(reader: _Reader) -> SentPlan:
     if first == "handler":
         return SentPlan("other", unseen="FROM of another shape")
     if first == "values":
-        return SentPlan("quiet")
+        return SentPlan("other", unseen=SUBQUERIES) if reader.has("select") else SentPlan("quiet")
     details = {"with": "WITH", "table": "TABLE", "execute": "PREPARE and EXECUTE in SQL"}
     return SentPlan("other", unseen=details.get(first, SHAPES))
+
+
+def _definition(reader: _Reader) -> SentPlan:
+    """Return what a change of definitions does.
+
+    Only a CREATE TEMPORARY TABLE has a name.
+    """
+    first, temporary = reader.word(0), list[tuple[str, str]]()
+    copies = first == "create" and reader.has("select") and reader.has("table")
+    name = ""
+    at = next((k + 1 for k in range(1, 6) if reader.word(k) in ("table", "tables")), len(reader))
+    at += 2 * (reader.word(at) == "if")
+    at += reader.word(at) == "exists"
+    if first == "create" and reader.has("temporary") and reader.is_name(at):
+        schema, name, _ = reader.table(at)
+        temporary.append((schema, name))
+    while first in ("drop", "alter", "rename") and reader.is_name(at):
+        schema, changed, at = reader.table(at)
+        temporary.append((schema, changed))
+        at += 1
+    return SentPlan("definition", unseen=COPIED if copies else "", name=name,
+                    restarts=first == "lock", temporary=tuple(temporary),
+                    renames=first in ("alter", "rename"))  # fmt: skip
 
 
 def _follows(reader: _Reader, word: str, other: str) -> bool:
@@ -298,7 +318,7 @@ def _setting(reader: _Reader) -> SentPlan:
         at = reader.find({"for"}, 2, len(reader))
         return SentPlan("other", unseen=SHAPES if at < len(reader) else "")
     if reader.has("select"):
-        return SentPlan("set", unseen=SUBQUERIES)
+        return SentPlan("other", unseen=SUBQUERIES)
     scope = reader.word(1) if reader.word(1) in ("session", "local", "global") else ""
     if reader.word(1 + bool(scope)) == "transaction":
         words = [token.text for token in reader.part]

@@ -15,7 +15,7 @@ from isolang.observe.log.replay import ReplayedChange
 from isolang.observe.log.tables import LoggedTable, Row
 from isolang.observe.mariadb.block_reads import BlockReads
 from isolang.observe.mariadb.blocks import described_table
-from isolang.observe.mariadb.compared import with_truths
+from isolang.observe.mariadb.compared import fixed_columns, with_truths
 from isolang.observe.mariadb.contents import NamedTable, NamedTables
 from isolang.observe.mariadb.evaluation import before_sql
 from isolang.observe.mariadb.expressions import is_evaluable, server_condition
@@ -123,7 +123,8 @@ class TableReads:
             self.note(CURSORS, statement)
             return reads
         condition = self.condition(statement, table, read.source)
-        if any(unique <= condition.equal.keys() for unique in table.table.unique) and rows:
+        fixed = fixed_columns(condition, table.table.columns, statement.part, statement.parameters)
+        if any(unique <= fixed for unique in table.table.unique) and rows:
             if partial and len(plan.sources) > 1:
                 self.note(partial, statement)
             return reads
@@ -138,7 +139,7 @@ class TableReads:
         if cut.which in ("unknown", "any"):
             return reads
         locks = writes or bool(plan.locks)
-        has_key = frozenset(table.table.key) <= condition.equal.keys()
+        has_key = frozenset(table.table.key) <= fixed
         if read.transaction.level.startswith("read ") and locks and not has_key:
             self.note(RECHECKED, statement)
             return reads
@@ -394,7 +395,10 @@ class StatementReads(TableReads):
         if len(named) == 1:
             return self._read(first, plan.partial, depends=True)
         condition = self.condition(statement, first.table, first.source)
-        is_pinned = any(unique <= condition.equal.keys() for unique in first.table.table.unique)
+        fixed = fixed_columns(
+            condition, first.table.table.columns, statement.part, statement.parameters
+        )
+        is_pinned = any(unique <= fixed for unique in first.table.table.unique)
         has_all = all(len(rows_found or ()) == event.count for rows_found in images)
         complete = is_pinned and event.count > 0 and has_all and not plan.aggregates
         partial = "" if complete or self._keeps_first(statement, images) else CONDITIONS
@@ -453,10 +457,14 @@ class StatementReads(TableReads):
             return []
         direct = [change for change in changes if change.direct and change.kind != "unknown"]
         if plan.kind in ("update", "delete") and statement.tables:
-            return self._found(
-                event, transaction, [c for c in direct if _is_of(c, statement.tables[0])]
-            )
-        if plan.kind == "insert":
+            of_table = [c for c in direct if _is_of(c, statement.tables[0])]
+            own = _rows_written_before(changes)
+            if any(id(change) in own and change.before is not None for change in of_table):
+                # A cascade has changed rows before the statement found them.
+                self.note(CONDITIONS, statement)
+                return []
+            return self._found(event, transaction, of_table)
+        if plan.kind == "insert" and statement.tables:
             return self._conflicts(event, transaction, direct)
         return []
 
@@ -526,17 +534,19 @@ class StatementReads(TableReads):
     ) -> list[SeenOperation]:
         """Return the rows that an INSERT found to be there already."""
         statement, way = event.statement, event.statement.plan.name
+        own = _rows_written_before(changes)
         if way:
             of_insert = [
-                change for change in changes if not change.moved or change.kind == "insert"
-            ]
+                change for change in changes
+                if change.after is not None and _is_of(change, statement.tables[0])
+            ]  # fmt: skip
             if len(of_insert) < event.listed:
                 self.note(NO_ROW, statement)
         if way != "update":
             return []
         operations = []
         for change in changes:
-            if change.kind == "update" and change.before is not None:
+            if change.kind == "update" and change.before is not None and id(change) not in own:
                 table = self.tables.of(change.table)
                 text = table.find(change.key, change.before)
                 if text is not None:
@@ -555,6 +565,17 @@ def _last_value(read: TableRead, name: str, *, descends: bool) -> tuple[Any, set
 
 def _rows(rows_found: Sequence[Row | None] | None) -> list[Row]:
     return [row for row in rows_found or () if row is not None]
+
+
+def _rows_written_before(changes: Sequence[ReplayedChange]) -> set[int]:
+    """Return the identities of the changes of rows that the same statement had changed before."""
+    written: set[tuple[int, tuple[Any, ...]]] = set()
+    later = set()
+    for change in changes:
+        if (id(change.table), change.key) in written:
+            later.add(id(change))
+        written.add((id(change.table), change.key))
+    return later
 
 
 def _is_of(change: ReplayedChange, table: LoggedTable) -> bool:

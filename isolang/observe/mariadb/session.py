@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from isolang.observe.log.tables import Name
 from isolang.observe.mariadb.packets import AUTOCOMMITS, IN_TRANSACTION, MORE_RESULTS
 from isolang.observe.mariadb.recording import (
     FollowedTransaction,
@@ -16,10 +17,19 @@ from isolang.observe.mariadb.recording import (
 )
 from isolang.observe.mariadb.statements import Statement
 from isolang.observe.sql.notes import CallNote
-from isolang.observe.unseen import AUTOCOMMIT, DEFINITIONS, NO_ANSWER, NO_END, NO_ROW, TEMPORARY
+from isolang.observe.unseen import (
+    AUTOCOMMIT,
+    DEFINITIONS,
+    NO_ANSWER,
+    NO_END,
+    NO_ROW,
+    SHAPES,
+    TEMPORARY,
+)
 
 ROLLED_BACK: Final = frozenset({1213, 1020, 1614})  # deadlock; a newer version than the snapshot
 _TIMEOUT: Final = 1205
+_UNKNOWN_TABLE: Final = 1051  # DROP has dropped the others
 _READERS: Final = frozenset({"select", "insert", "update", "delete", "call", "other"})
 _DUPLICATE: Final = frozenset({1062, 1586})
 _ISOLATION: Final = re.compile(
@@ -36,7 +46,7 @@ class FollowedSession:
 
     Attributes:
         connection: the number that the comments of its statements name.
-        temporaries: the names of the temporary tables that it has created, in lower case.
+        temporaries: the names of the temporary tables that it has created.
         in_transaction: whether the server has a transaction open.
         note: what the caller noted about the statement that is being sent.
     """
@@ -48,7 +58,7 @@ class FollowedSession:
         self._recording = recording
         self._process = recording.process()
         self.connection = recording.first_connection + self._process
-        self.temporaries: set[str] = set()
+        self.temporaries: set[Name] = set()
         self.in_transaction = False
         self.level, self._next_level = recording.level, ""
         self._transaction: FollowedTransaction | None = None
@@ -212,18 +222,28 @@ class FollowedSession:
     def _define(self, statement: Statement, gtid: str) -> None:
         """Note that a definition was changed."""
         if statement.plan.name:
-            self.temporaries.add(statement.plan.name.lower())
-            self._recording.unseen.note(TEMPORARY, statement.text)
+            self.temporaries.update(statement.temporary)
+            self._recording.unseen.note(statement.unseen or TEMPORARY, statement.text)
             return
+        if statement.plan.renames and not self.temporaries.isdisjoint(statement.temporary):
+            # It may have another name now.
+            self._recording.unseen.note(SHAPES, statement.text)
+        self._drop_temporaries(statement)
         assert self._transaction is not None
         answered, _ = self._recording.ticket()
         self._recording.definitions[gtid] = self._transaction.last_sent, answered
         self._recording.unseen.note(statement.unseen or DEFINITIONS, statement.text)
 
+    def _drop_temporaries(self, statement: Statement) -> None:
+        if not statement.plan.renames:
+            self.temporaries.difference_update(statement.temporary)
+
     def _failed(self, statement: Statement, code: int) -> None:
         """Note an error; its packet does not say whether the transaction goes on."""
         transaction, recording = self._transaction, self._recording
         assert transaction is not None
+        if code == _UNKNOWN_TABLE and not statement.plan.name:
+            self._drop_temporaries(statement)
         if statement.plan.kind == "call":  # what it did before the error may have happened
             recording.unseen.note(statement.unseen, statement.text)
         times_out = code == _TIMEOUT and recording.rolls_back_on_timeout

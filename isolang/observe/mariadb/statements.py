@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from isolang.observe.log.tables import SYSTEM_SCHEMAS, Catalogue, LoggedTable
+from isolang.observe.log.tables import SYSTEM_SCHEMAS, Catalogue, LoggedTable, Name
 from isolang.observe.mariadb.blocks import BlockPlan, block_plan
 from isolang.observe.mariadb.lexer import statements, tokens
 from isolang.observe.mariadb.literals import with_literals
@@ -90,6 +90,7 @@ class Statement(Struct):
         program: the name of its program in a comment; empty if it has none.
         blocks: what it reads besides the rows in its answer; ``None`` if that is not known.
         mode: the session's ``sql_mode``.
+        temporary: the names of the tables that it creates as temporary ones, drops or alters.
     """
 
     text: str
@@ -109,6 +110,7 @@ class Statement(Struct):
     program: str = ""
     blocks: BlockPlan | None = None
     mode: str = ""
+    temporary: Sequence[Name] = ()
 
     def sent_text(self) -> str:
         """Return the text to send to the server."""
@@ -181,17 +183,40 @@ def programs_of(connection: object) -> Programs:
             "SELECT event_object_schema, event_object_table, action_statement "
             "FROM information_schema.triggers"
         )
-        for schema, table, body in cursor.fetchall():
-            if body is None or _READS.search(body):
-                made.readers.add((schema, table))
+        triggers = cursor.fetchall()
         cursor.execute(
-            "SELECT routine_definition FROM information_schema.routines WHERE "
-            "routine_type <> 'FUNCTION' AND routine_schema NOT IN ('mysql', 'sys')"
+            "SELECT routine_name, routine_type, routine_definition FROM "
+            "information_schema.routines WHERE routine_schema NOT IN ('mysql', 'sys')"
         )
-        made.end_transactions = any(
-            body is None or _ENDS.search(body) for (body,) in cursor.fetchall()
-        )
+        routines = cursor.fetchall()
+    made.readers = _reading_tables(triggers, {name for name, _, _ in routines})
+    made.end_transactions = any(
+        kind != "FUNCTION" and (body is None or _ENDS.search(body)) for _, kind, body in routines
+    )
     return made
+
+
+def _reading_tables(
+    triggers: Sequence[tuple[str, str, str | None]], routines: Collection[str]
+) -> set[tuple[str, str]]:
+    """Return the tables with triggers that may read other rows.
+
+    A trigger may also read in a function that it calls, or because it writes to such a table.
+    """
+    readers: set[tuple[str, str]] = set()
+    while True:
+        named = [*routines, *(table for _, table in readers)]
+        names = re.compile(
+            rf"(?<![\w$])(?:{'|'.join(map(re.escape, named))})(?![\w$])", re.IGNORECASE
+        )
+        reading = {
+            (schema, table)
+            for schema, table, body in triggers
+            if body is None or _READS.search(body) or (named and names.search(body))
+        }
+        if reading == readers:
+            return readers
+        readers = reading
 
 
 _PLANS: Final[dict[tuple[str, ...], SentPlan]] = {}
@@ -254,7 +279,7 @@ class Preparation:
         self._blocks: dict[tuple[int, str], tuple[SentPlan, BlockPlan | None]] = {}
 
     def statements(
-        self, text: str, mode: str, database: str, charset: str, temporaries: Collection[str]
+        self, text: str, mode: str, database: str, charset: str, temporaries: Collection[Name]
     ) -> list[Statement]:
         """Return the statements of a text; a text that is not certain is one statement.
 
@@ -262,7 +287,7 @@ class Preparation:
             mode: the session's ``sql_mode``.
             database: the session's default database.
             charset: Python's name of the character set of the text; empty if it is not known.
-            temporaries: the names of the session's temporary tables, in lower case.
+            temporaries: the names of the session's temporary tables.
         """
         cut_text = parsed(text, mode, self._version)
         if cut_text is None:
@@ -286,22 +311,26 @@ class Preparation:
         return made
 
     def _statement(
-        self, parsed_statement: Parsed, database: str, charset: str, temporaries: Collection[str]
+        self, parsed_statement: Parsed, database: str, charset: str, temporaries: Collection[Name]
     ) -> Statement:
         plan = parsed_statement.plan
         made = Statement(
             parsed_statement.text, parsed_statement.part, plan, unseen=plan.unseen,
             charset=charset, lead=parsed_statement.lead, gap=parsed_statement.gap,
+            temporary=[(schema or database, name) for schema, name in plan.temporary],
         )  # fmt: skip
         schemas = {(source.schema or database).lower() for source in plan.sources}
         is_select = plan.kind == "select" and bool(plan.unseen)
         calls = any(name in self.catalogue.routines for name in plan.functions)
         of_catalogue = is_select and not calls and names_only_schemas(made.part, _SYSTEM)
-        if (schemas and schemas <= _SYSTEM) or of_catalogue:
+        if (schemas and schemas <= _SYSTEM and not calls) or of_catalogue:
             return replace(made, plan=SentPlan("quiet", unseen=CATALOGUE), unseen="")
-        if any(source.name.lower() in temporaries for source in plan.sources):
-            others = [source for source in plan.sources if source.name.lower() not in temporaries]
-            unseen = SHAPES if others or plan.unseen else TEMPORARY
+        others = [
+            source for source in plan.sources
+            if (source.schema or database, source.name) not in temporaries
+        ]  # fmt: skip
+        if len(others) < len(plan.sources):
+            unseen = CALLED if calls else SHAPES if others or plan.unseen else TEMPORARY
             return replace(made, plan=SentPlan("quiet", unseen=unseen), unseen="")
         tables = []
         for source in plan.sources:
@@ -313,6 +342,8 @@ class Preparation:
         made.tables = tables
         if calls:
             made.unseen = made.unseen or CALLED
+            if plan.kind in ("set", "quiet"):
+                made.plan = plan = replace(plan, kind="other")
         if plan.kind not in ("select", "definition") and any(
             (table.schema, table.name) in self.programs.readers for table in tables
         ):
@@ -333,7 +364,7 @@ class Preparation:
         return made
 
     def _blocks_of(
-        self, made: Statement, plan: SentPlan, database: str, temporaries: Collection[str]
+        self, made: Statement, plan: SentPlan, database: str, temporaries: Collection[Name]
     ) -> BlockPlan | None:
         """Return what a SELECT reads besides the rows in its answer; ``None`` if not known."""
         has_blocks = plan.unseen or plan.partial or len(plan.sources) > 1
@@ -349,7 +380,8 @@ class Preparation:
                 self._blocks.clear()
             self._blocks[id(plan), database] = plan, blocks
         tables = () if blocks is None else (t for each in blocks.blocks for t in each.tables)
-        return None if any(t.table.name.lower() in temporaries for t in tables) else blocks
+        hidden = any((t.table.schema, t.table.name) in temporaries for t in tables)
+        return None if hidden else blocks
 
     def marked(self, made: Statement, mark: str) -> Statement:
         """Return a statement with a comment in front of it, if it may write."""

@@ -22,6 +22,9 @@ namespace {
 // mutant: no-pass
 constexpr std::int32_t kMaxPasses = 8;
 constexpr int kSweeps = 8;  // a sweep over the graph costs much less than a pass
+// How many edges a sweep visits at most. The cycles of the first one become the refutation, and are
+// worth more effort than those that only say which assumed orders to withdraw.
+constexpr std::int64_t kFirstSweep = 2'000'000, kOtherSweep = 100'000, kVisitsOfEdge = 16;
 constexpr std::size_t kPrefetchedCandidates = 24;                  // number of candidates
 constexpr std::int32_t kPrefetchedTransactions = 2;
 // In a graph with more nodes than this, another pass must promise a conclusion per
@@ -189,13 +192,21 @@ void Pruner::find_cycles(std::size_t enough) {
   for (Node v = 0; v < graph.nodes() && !graph.every_check_judges; ++v)
     // The cycles of this node are cycles of other checks, too.
     left_out[v] |= static_cast<std::uint8_t>(!graph.judges(v));
-  cycles.clear();
-  for (int sweep = 0; sweep < kSweeps && cycles.size() < enough; ++sweep) {
-    auto found = short_cycles(graph.edges, left_out, budget_);
+  const auto leave_out = [&](const std::vector<std::int32_t>& cycle) {
+    for (const std::int32_t e : cycle)
+      if (const Node v = graph.edges[e].from; graph.transaction_of(v) >= 0) left_out[v] = 1;
+  };
+  std::ranges::for_each(cycles, leave_out);
+  const bool assumes = std::ranges::any_of(
+      graph.automata, [](const Automaton& m) { return m.so_is_assumed || m.rt_is_assumed; });
+  for (; sweeps_ < kSweeps && cycles.size() < enough; ++sweeps_) {
+    const std::int64_t effort = sweeps_ == 0 && !assumes
+                                    ? kFirstSweep
+                                    : kOtherSweep + kVisitsOfEdge * std::ssize(graph.edges);
+    auto found = short_cycles(graph.edges, left_out, effort, budget_);
     if (found.empty()) break;
     for (auto& cycle : found) {
-      for (const std::int32_t e : cycle)
-        if (const Node v = graph.edges[e].from; graph.transaction_of(v) >= 0) left_out[v] = 1;
+      leave_out(cycle);
       cycles.push_back(std::move(cycle));
     }
   }

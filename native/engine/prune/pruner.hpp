@@ -80,7 +80,7 @@ class Pruner {
   // Contradictions: cycles of known edges (their numbers, in order), a known rw pair that closes a
   // return path, or a read without any remaining source. Each cycle is a contradiction of its own.
   std::vector<std::vector<std::int32_t>> cycles;
-  // Finds cycles until there are enough of them, after `sort` has failed. A sweep over the graph
+  // Finds more cycles until there are enough of them, after `sort` has failed. A sweep over the graph
   // finds one in each strongly connected component, and cycles share only auxiliary nodes. There are
   // few sweeps, so this may miss cycles.
   void find_cycles(std::size_t enough);
@@ -230,6 +230,7 @@ class Pruner {
   std::vector<std::int32_t> key_of_;  // per writer
   std::int64_t gained_ = 0;
   std::int64_t open_;       // gain of the previous pass, at least 1,000; initially, the number of candidates
+  int sweeps_ = 0;          // sweeps for cycles
   std::size_t sorted_ = 0;  // number of edges that `order` respects
   bool begun_ = false, done_ = false, deferring_ = false;
 };

@@ -170,6 +170,34 @@ def test_a_list_that_only_an_unread_transaction_shows() -> None:
         assert (verdict.outcome, verdict.certified) == (expected, True)
 
 
+@pytest.mark.parametrize("certify", [True, False])
+@pytest.mark.parametrize(
+    "check_text",
+    [
+        "acyclic vo as c",
+        "not acyclic vo as c",
+        "require for x: (([W[x]] ; so ; [W[x]]) \\ init) in vo as c",
+        "require vo in so as c",
+    ],
+)
+def test_lists_that_contradict_each_other(check_text: str, certify: bool) -> None:
+    """`vo` is what all list reads show, also if no order contains it.
+
+    The search took what one of them shows: without a certificate, its verdict was wrong.
+    """
+    spec = load_spec(f'include "prelude.iso"\n{check_text}\n')
+    for operations in (
+        "append(x,1) -> append(x,2) || r(x,[1 2]) || r(x,[2 1])",
+        "append(x,1) -> append(x,2) || r(x,[2 1]) || r(x,[1 2])",
+        "append(x,1) append(x,3) || append(x,2) || r(x,[1 2 3])",
+        "append(x,1) -> append(x,2) || r(x,[1 2]) || ?r(x,[2 1])",
+    ):
+        history = parse(operations)
+        expected = "valid" if oracle.satisfied(history, spec) else "invalid"
+        verdict = check(to_tool(history), spec, certify=certify)
+        assert verdict.outcome == expected, operations
+
+
 def test_a_reread_may_have_two_sources() -> None:
     """Two reads of one value by one transaction are not merged: RC depends on it."""
     history = parse("w(x,1) -> w(x,2) w(y,5) -> w(x,1) w(y,7) || r(x,1) r(y,5) r(x,1)")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from functools import cache
 
 import pytest
-from oracle.generate import any_history
+from oracle import relational as relational_oracle
+from oracle.generate import any_history, random_times
 from oracle.history import parse, show, timed
+from oracle.parts import labelled, small
 from oracle.pipeline import to_tool
+from oracle.specifications import random_text_of_an_order
+from support.sampling import quick_first
 
 from isolang.api import check
 from isolang.certify.proofs import Relations, check_proof
+from isolang.certify.verification import accept
 from isolang.language.classify.relational import relational
 from isolang.language.classify.route import route
 from isolang.language.classify.theorems import event_graph_form
@@ -63,6 +69,60 @@ def test_names_do_not_matter() -> None:
     assert as_text(theorem.spec.checks[0].expr) == "wr | ww | so | so ; rw"
 
 
+@pytest.mark.parametrize(
+    ("containing", "axioms", "form"),
+    [
+        ("wr | vo | init", ("[W] ; so ; [R]", "obs(co)"), "init | wr | ww | [W] ; so ; [R] | rw"),
+        ("wr | vo | init | [W] ; so ; [R]", ("obs(co)",), "init | wr | ww | [W] ; so ; [R] | rw"),
+        ("so | wr | vo", ("[W] ; rt ; [R]", "obs(co)"), "so | wr | ww | [W] ; rt ; [R] | rw"),
+        ("so | wr | vo", ('obs(co ; [label "a"])',), 'so | wr | ww | [label "a"] ; rw'),
+        (
+            "so | wr | vo",
+            ('obs(co^* ; (so | wr) ; [level "pc"])',),
+            'so | wr | ww | (so | wr) ; [level "pc"] | (so | wr) ; [level "pc"] ; rw',
+        ),
+    ],
+)
+def test_steps_between_tests(containing: str, axioms: tuple[str, ...], form: str) -> None:
+    """Part of session order or real time, and axioms of some of the readers, are native, too."""
+    text = f'include "prelude.iso"\nexists co : order on T containing {containing}\n'
+    text += "".join(f"require {axiom} in co as c{i}\n" for i, axiom in enumerate(axioms))
+    theorem = event_graph_form(load_spec(text))
+    assert theorem is not None
+    assert as_text(theorem.spec.checks[0].expr) == form
+    assert route(load_spec(text)).kind == "event graph"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", quick_first(range(4), 1, rest="campaign"))
+def test_steps_between_tests_by_definition(seed: int) -> None:
+    """Verdicts are those of trying every order, and both checkers accept their proofs."""
+    rng = random.Random(seed)
+    seen: Counter[str] = Counter()
+    while seen.total() < 300:
+        text = random_text_of_an_order(rng)
+        spec = load_spec(text)
+        way = route(spec)
+        if way.kind != "event graph":
+            continue
+        for _ in range(3):
+            history = labelled(rng, small(rng))
+            if "rt" in mentioned(spec):
+                history = history if timed(history) else random_times(rng, history)
+                if not timed(history):
+                    continue
+            try:
+                expected = "valid" if relational_oracle.satisfied(history, spec) else "invalid"
+            except relational_oracle.TooLargeError:
+                continue
+            given = to_tool(history)
+            verdict = check(given, way)
+            assert (verdict.outcome, verdict.certified) == (expected, True), (text, show(history))
+            accept(given, spec, verdict.certificate().proof)
+            seen[expected] += 1
+    assert min(seen["valid"], seen["invalid"]) > 50
+
+
 CO = 'include "prelude.iso"\nexists co : order on T containing so | wr | vo\n'
 VIS = (
     'include "prelude.iso"\nexists ar : order on T containing so | wr | vo\n'
@@ -77,6 +137,10 @@ VIS = (
         CO + "not require obs(co) in co as a\n",
         CO + "require obs(so) in co as a\n",
         CO + "require obs(co ; so) in co as a\n",
+        CO + "require so ; co in co as a\nrequire obs(co) in co as b\n",
+        # The test is of the key that is read.
+        CO + "require (for x: ([W[x]] ; (co ; [W[x]]) ; wr[x]^-1) \\ id) in co as a\n",
+        CO + 'require obs(co^* ; (rt ; [label "a"])) in co as a\n',
         CO + "require obs(co^* ; (so | rt)) in co as a\n",  # rt need not be within co
         CO + "require obs(co) in so as a\n",
         CO.replace(" | vo", "") + "require obs(co) in co as a\n",

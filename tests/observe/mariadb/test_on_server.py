@@ -4,10 +4,11 @@ import re
 import struct
 import sys
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 
 import pytest
 from support.mariadb import TLS_FILES
+from support.observed import SCHEMA, Application, Raw, observed, run
 
 import isolang
 from isolang.errors import IsolangError
@@ -16,77 +17,10 @@ from isolang.observe.mariadb import waiting
 from isolang.observe.mariadb.address import MariaDBAddress
 from isolang.observe.mariadb.observer import MariaDBObserver
 from isolang.observe.mariadb.tls import TLSSettings
-from isolang.observe.unseen import HARMFUL_KINDS, kind_of
+from isolang.observe.unseen import kind_of
 from isolang.run.play.live import judge_prefix
 
 pytestmark = pytest.mark.server
-
-SCHEMA = (
-    "CREATE TABLE account (id INT PRIMARY KEY, balance INT NOT NULL)",
-    "INSERT INTO account VALUES (0, 100), (1, 100)",
-    "CREATE TABLE room (id INT PRIMARY KEY, name VARCHAR(20))",
-    "INSERT INTO room VALUES (0, 'r0'), (1, 'r1')",
-    "CREATE TABLE booking (id INT AUTO_INCREMENT PRIMARY KEY, room INT NOT NULL, KEY (room))",
-    "INSERT INTO booking (room) VALUES (0), (0), (0), (0)",
-)
-
-
-class Application:
-    """An application's way to the database, and what was recorded of it."""
-
-    def __init__(self, observer, path):
-        self.observer, self.path = observer, path
-
-    def connect(self, level="REPEATABLE READ", **more):
-        """Open a connection through the proxy."""
-        import pymysql
-
-        return pymysql.connect(
-            host="127.0.0.1", port=self.observer.port, database="test_log",
-            user=more.pop("user", "root"),
-            init_command=f"SET SESSION TRANSACTION ISOLATION LEVEL {level}",
-            local_infile=True, ssl_disabled=True, **more,
-        )  # fmt: skip
-
-    def stop(self):
-        """End the observation, and keep the kinds that may matter, with their counts."""
-        counts = self.observer.stop()
-        self.all = dict(counts)
-        self.unseen = {what: n for what, n in counts.items() if kind_of(what) in HARMFUL_KINDS}
-
-    def outcome(self, spec):
-        """The outcome of a check of the history, of which nothing unseen is accepted."""
-        return isolang.check(isolang.load_history(self.path), spec).outcome
-
-    def accepted_outcome(self, spec):
-        """The outcome of a check that accepts everything unseen."""
-        history = isolang.load_history(self.path, allow_unseen=HARMFUL_KINDS)
-        return isolang.check(history, spec).outcome
-
-
-@contextmanager
-def observed(mariadb, path, schema=SCHEMA):
-    """Observe applications on a new database."""
-    mariadb.fresh(*schema)
-    observer = MariaDBObserver(
-        MariaDBAddress(host=mariadb.socket), path, listen=("127.0.0.1", 0), most_rows=1000
-    )
-    observer.start()
-    application = Application(observer, path)
-    stopped = []
-    original, application.stop = application.stop, lambda: (stopped.append(1), original())
-    try:
-        yield application
-    finally:
-        if not stopped:
-            application.stop()
-
-
-def run(connection, text, values=None):
-    """The rows of a statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(text, values)
-        return cursor.fetchall()
 
 
 def wait_until(condition):
@@ -276,77 +210,18 @@ TYPES = (
 )
 
 
-class Raw:
-    """A connection whose answers are kept as they come."""
-
-    def __init__(self, flags, **where):
-        import pymysql
-
-        self._raw = pymysql.connect(
-            user="root",
-            database="test_log",
-            autocommit=True,
-            client_flag=flags,
-            ssl_disabled=True,
-            **where,
-        )
-        self._has_no_eof = bool(flags & 1 << 24)
-
-    def _packet(self):
-        head = self._raw._read_bytes(4)
-        data = self._raw._read_bytes(int.from_bytes(head[:3], "little"))
-        self.packets.append(head[3:] + data)
-        return data
-
-    def _status(self, data):
-        at = 1
-        for _ in range(2):
-            at += {0xFC: 3, 0xFD: 4, 0xFE: 9}.get(data[at], 1)
-        return int.from_bytes(data[at : at + 2], "little")
-
-    def answer(self, command, data):
-        """The packets of the answer to a command."""
-        self.packets = []
-        self._raw._execute_command(command, data)
-        while True:
-            first = self._packet()
-            if first[0] == 0xFF:
-                return self.packets
-            if first[0] == 0 and command == 22:
-                columns, parameters = struct.unpack_from("<HH", first, 5)
-                for size in (parameters, columns):
-                    for _ in range(size + (not self._has_no_eof and size > 0)):
-                        self._packet()
-                self.statement = self.packets[0][2:6]
-                self.packets[0] = self.packets[0][:2] + self.packets[0][6:]
-                return self.packets
-            status = self._status(first) if first[0] == 0 else self._rows(first[0])
-            if status is None or not status & 8:
-                return self.packets
-
-    def _rows(self, columns):
-        for _ in range(columns + (not self._has_no_eof)):
-            self._packet()
-        while True:
-            data = self._packet()
-            if data[0] == 0xFF:
-                return None
-            if data[0] == 0xFE and len(data) < 9:
-                plain = int.from_bytes(data[3:5], "little")
-                return self._status(data) if self._has_no_eof else plain
-
-    def all_answers(self):
-        """The answers to all statements."""
-        answers = [(text, self.answer(3, text)) for text in STATEMENTS.strip().split("\n")]
-        for text, value in PREPARED:
-            answers.append((f"prepare {text}", self.answer(22, text)))
-            if answers[-1][1][0][1] == 0xFF:
-                continue
-            data = self.statement + b"\0\1\0\0\0"
-            if value is not None:
-                data += b"\0\1\x08\0" + struct.pack("<q", value)
-            answers += [(f"execute {text}", self.answer(23, data)) for _ in range(2)]
-        return answers
+def all_answers(raw):
+    """The answers to all statements."""
+    answers = [(text, raw.answer(3, text)) for text in STATEMENTS.strip().split("\n")]
+    for text, value in PREPARED:
+        answers.append((f"prepare {text}", raw.answer(22, text)))
+        if answers[-1][1][0][1] == 0xFF:
+            continue
+        data = raw.statement + b"\0\1\0\0\0"
+        if value is not None:
+            data += b"\0\1\x08\0" + struct.pack("<q", value)
+        answers += [(f"execute {text}", raw.answer(23, data)) for _ in range(2)]
+    return answers
 
 
 def with_plain_status(text, packets):
@@ -367,7 +242,7 @@ def test_answers_are_the_same(mariadb, tmp_path):
         with observed(mariadb, tmp_path / f"{number}.edn", SCHEMA + TYPES) as application:
             proxied = {"host": "127.0.0.1", "port": application.observer.port}
             for where in (proxied, {"unix_socket": mariadb.socket}):
-                answers.append(Raw(flags | 7 << 16, **where).all_answers())
+                answers.append(all_answers(Raw(flags | 7 << 16, **where)))
                 mariadb.fresh(*SCHEMA, *TYPES)
         answers = [[(text, with_plain_status(text, got)) for text, got in a] for a in answers]
         differences = [pair for pair in zip(*answers, strict=True) if pair[0] != pair[1]]

@@ -15,7 +15,7 @@ from isolang.observe.mariadb.packets import (
     packet,
     parameters_of,
 )
-from isolang.observe.sql.values import NUMERIC
+from isolang.observe.sql.values import NUMERIC, TIMESTAMP
 
 GREETING = (
     b"\x0a10.11.19-MariaDB\0" + b"\1\0\0\0" + b"a" * 8 + b"\0" + b"\xff\xff" + b"\x2d" + b"\2\0"
@@ -124,7 +124,7 @@ def test_parameters():
     made, bound = parameters_of(data, 10, (), charset="utf-8", sent_long=frozenset())
     assert made.values == ["-5", "4294967295", "7", b"", "é", "2026-02-03", "2026-02-03 04:05:06",
                            b"", None, None]  # fmt: skip
-    assert made.oids == [NUMERIC] * 4 + [0] * 6
+    assert made.oids == [NUMERIC] * 4 + [0] + [TIMESTAMP] * 3 + [0] * 2
     again = execution(types, values, 1 << 9, bound=False)
     made, _ = parameters_of(again, 10, bound, charset="", sent_long=frozenset())
     assert made.values[4] == b""  # without the character set, é is not certain

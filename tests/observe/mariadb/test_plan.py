@@ -42,7 +42,7 @@ def plan(text):
         ("INSERT INTO a SELECT * FROM b", "insert", "subqueries"),
         ("UPDATE a, b SET a.x = 1", "update", "other tables of UPDATE and DELETE"),
         ("DELETE a FROM a JOIN b", "delete", "other tables of UPDATE and DELETE"),
-        ("SET @x = (SELECT COUNT(*) FROM a)", "set", "subqueries"),
+        ("SET @x = (SELECT COUNT(*) FROM a)", "other", "subqueries"),
         ("SET autocommit = 0", "set", ""),
         ("DO 1", "quiet", ""),
         ("DO (SELECT COUNT(*) FROM a)", "other", "EXPLAIN ANALYZE"),

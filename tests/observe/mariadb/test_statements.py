@@ -52,8 +52,8 @@ def test_what_counts_as_unseen():
     assert unseen("SELECT * FROM nosuch") == ["tables that were not found"]
     assert unseen("SELECT f(1) FROM t") == ["functions of the database"]
     assert unseen("SELECT * FROM information_schema.tables") == ["catalogue"]
-    assert unseen("SELECT * FROM t", temporaries={"t"}) == ["temporary"]
-    assert unseen("SELECT * FROM t, big", temporaries={"t"}) == ["shapes"]
+    assert unseen("SELECT * FROM t", temporaries={("app", "t")}) == ["temporary"]
+    assert unseen("SELECT * FROM t, big", temporaries={("app", "t")}) == ["shapes"]
     assert unseen("SELECT 'a") == ["texts whose statements are not certain"]
     assert unseen("SELECT 1; CALL p()") == ["procedures"]
     readers = Programs(readers={("app", "t")})
