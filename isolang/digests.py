@@ -5,6 +5,7 @@ Loading OpenSSL, as ``hashlib`` does, takes longer than a digest of a small hist
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,11 @@ _FEW = 250_000
 def sha256(size: int) -> _Hash:
     """Return a new SHA-256 digest, as of ``hashlib``, for data of about this many bytes."""
     if size > _FEW:
-        import hashlib
+        # Within a memory limit, OpenSSL may not load.
+        with suppress(ImportError, AttributeError):
+            import hashlib
 
-        return hashlib.sha256()
+            return hashlib.sha256()
     made: _Hash = _small()()
     return made
 

@@ -101,6 +101,9 @@ def run_job(
     """
     # Import these large modules before timing starts.
     from isolang import _native, api, pipeline  # noqa: F401
+
+    if _is_large(job.history):
+        import hashlib  # noqa: F401 - its libraries may not fit into the memory limit
     from isolang.limits import Deadline, memory_cap
 
     limits = job.limits
