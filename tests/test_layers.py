@@ -19,10 +19,11 @@ PACKAGE = ROOT / "isolang"
 NATIVE = ROOT / "native"
 
 # Any layer may import these.
-BASIC = ("arrays", "caveat", "errors", "files", "patterns", "release", "rows")
+BASIC = ("arrays", "caveat", "digests", "errors", "files", "patterns", "release", "rows")
 
 DIRECT = {
     "arrays": set(),
+    "digests": set(),
     "errors": set(),
     "patterns": set(),
     "caveat": set(),
