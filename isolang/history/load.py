@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from contextlib import suppress
 from functools import partial
@@ -11,6 +10,7 @@ from typing import IO, Any, Final
 
 from msgspec.structs import replace
 
+from isolang.digests import sha256
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history.before import with_initial
 from isolang.history.detect import Guess, detect, has_cobra_records
@@ -160,7 +160,7 @@ def _read_in_pieces(
             source = HistoryInput(name=name, files=((name, file.read(_HEAD)),))
             form = FORMATS[_choose_format(source, options.format)[0]]
             file.seek(0)
-            digest = hashlib.sha256()
+            digest = sha256(_LARGE)
             reading = form.read_in_pieces(file.fileno(), name, digest.update, timeout=timeout)
     except (OSError, HistoryError):
         return None
@@ -247,9 +247,10 @@ class _Digest:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._sum = hashlib.sha256()
+        size = sum(len(data) for _, data in files)
+        self._sum = sha256(size)
         self._thread: threading.Thread | None = None
-        if sum(len(data) for _, data in files) >= _LARGE:
+        if size >= _LARGE:
             self._thread = threading.Thread(target=self._update, daemon=True)
             self._thread.start()
 
