@@ -309,6 +309,7 @@ class ProxiedConnection:
                 data, prepared.bound, prepared.order, sent_long=prepared.sent_long
             )
         prepared.sent_long = set()
+        statement = statement.executed_behind(self.session.temporaries)
         self._take_note(prepared.statement.text)
         self.forwarder.send(data)
         while True:
