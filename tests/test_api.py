@@ -33,13 +33,14 @@ def test_doctests(name):
     assert failed == 0
 
 
-def test_documentation(monkeypatch):
-    """The examples in docs/python.md are true."""
+@pytest.mark.parametrize(("page", "least"), [("python.md", 10), ("models.md", 5)])
+def test_documentation(monkeypatch, page, least):
+    """The examples in docs/python.md and docs/models.md are true."""
     monkeypatch.chdir(ROOT)
     failed, tried = doctest.testfile(
-        str(ROOT / "docs" / "python.md"), module_relative=False, encoding="utf-8"
+        str(ROOT / "docs" / page), module_relative=False, encoding="utf-8"
     )
-    assert tried > 10
+    assert tried > least
     assert failed == 0
 
 
