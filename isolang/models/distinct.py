@@ -15,13 +15,13 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct, field
 
 from isolang.history.values import UNKNOWN
-from isolang.models.operation import Operation, exact
+from isolang.models.operation import ObjectCall, Operation, exact
 
 
 class Shortcut(Struct, frozen=True, kw_only=True):
@@ -31,10 +31,13 @@ class Shortcut(Struct, frozen=True, kw_only=True):
         order: a proposed linearization, by the numbers of the operations; it may be wrong.
         core: the numbers of a few operations: if all operations have a linearization, these have
             one, too. Empty if no such operations seem to lack one.
+        allows: returns whether a call may follow a state in a linearization of all operations; the
+            search leaves out those that may not. ``None`` if all may.
     """
 
     order: tuple[int, ...] | None = None
     core: tuple[int, ...] = ()
+    allows: Callable[[Any, ObjectCall], bool] | None = None
 
 
 NOTHING = Shortcut()
@@ -141,7 +144,7 @@ def values_of(operations: Sequence[Operation], taking: str) -> DistinctValues | 
         if takes and operation.output is UNKNOWN and operation.end == math.inf:
             lost.append(number)
             continue
-        if takes and operation.output is UNKNOWN:
+        if takes and (operation.output is UNKNOWN or operation.end == math.inf):
             return None
         if takes and operation.output is None:
             empty.append(number)

@@ -2,7 +2,9 @@
 
 If nothing is removed, the reads of a list or a set come in the order of their sizes, and a value
 comes before the first read that shows it. A proposed order is replayed; if it is wrong, the search
-decides.
+decides, and leaves out what no read allows. SOUND BECAUSE: a read that returned is in every
+linearization, and each state before it is a part of what it shows, and each state after it has all
+that it shows.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 
 from isolang.history.values import UNKNOWN
 from isolang.models.distinct import Shortcut
-from isolang.models.operation import Operation, exact
+from isolang.models.operation import ObjectCall, Operation, exact, same
 
 _Place = tuple[float, int, float]
 """The size that the object has afterwards, whether it is a read, and the start."""
@@ -35,7 +37,12 @@ def of_list(operations: Sequence[Operation]) -> Shortcut:
         if not numbers:
             return Shortcut()
         sizes[numbers.popleft()] = size
-    return _in_order(operations, reads, sizes)
+
+    def allows(state: Sequence[Any], call: ObjectCall) -> bool:
+        grows = call.f == "append" and len(state) < len(longest)
+        return not grows or same(longest[len(state)], call.input)
+
+    return Shortcut(order=_in_order(operations, reads, sizes), allows=allows)
 
 
 def of_set(operations: Sequence[Operation]) -> Shortcut:
@@ -52,19 +59,31 @@ def of_set(operations: Sequence[Operation]) -> Shortcut:
         for number in _growing(operations)
         if (key := _key(operations[number].input)) in smallest
     }
-    return _in_order(operations, reads, sizes)
+    before, largest = dict[float, int](), 0  # to each size of a read, the next smaller one
+    for size in sorted(map(len, reads.values())):
+        before.setdefault(size, largest)
+        largest = size
+
+    def allows(state: Sequence[Any], call: ObjectCall) -> bool:
+        # All values of the next smaller read come first. If a state has as many, it has these,
+        # because each state is comparable with each read.
+        if call.f != "add":
+            return True
+        return len(state) >= before.get(smallest.get(_key(call.input), math.inf), largest)
+
+    return Shortcut(order=_in_order(operations, reads, sizes), allows=allows)
 
 
 def _reads(operations: Sequence[Operation]) -> dict[int, Sequence[Any]] | None:
-    """Return the values of each read; ``None`` if other operations than growing were seen."""
+    """Return the values of each read that returned; ``None`` if anything is not known."""
     reads: dict[int, Sequence[Any]] = {}
     for number, operation in enumerate(operations):
-        if operation.f == "read" and operation.output is not UNKNOWN:
-            reads[number] = tuple(operation.output or ())
-        elif operation.f not in ("append", "add", "read") or (
-            operation.f == "read" and operation.end != math.inf
-        ):
+        if operation.f not in ("append", "add", "read"):
             return None
+        if operation.f == "read" and operation.end != math.inf:
+            if operation.output is UNKNOWN:
+                return None
+            reads[number] = tuple(operation.output or ())
     return reads
 
 
@@ -84,7 +103,7 @@ def _key(value: Any) -> Any:
 
 def _in_order(
     operations: Sequence[Operation], reads: dict[int, Sequence[Any]], sizes: dict[int, float]
-) -> Shortcut:
+) -> tuple[int, ...]:
     """Return the operations by the size of the object; values that no read shows come last."""
     places: dict[int, _Place] = {}
     for number, operation in enumerate(operations):
@@ -92,4 +111,4 @@ def _in_order(
             places[number] = (len(reads[number]), 1, operation.start)
         elif number in sizes or (operation.f != "read" and operation.end != math.inf):
             places[number] = (sizes.get(number, math.inf), 0, operation.start)
-    return Shortcut(order=tuple(sorted(places, key=lambda number: places[number])))
+    return tuple(sorted(places, key=lambda number: places[number]))

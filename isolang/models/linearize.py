@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from typing import Any, Final, TypeAlias
+
+from msgspec.structs import replace
 
 from isolang.errors import HistoryError, ModelError
 from isolang.limits import (
@@ -34,7 +36,7 @@ from isolang.options import Options
 MOST_CONFIRMED: Final = 300_000
 """The number of configurations after which the second algorithm for *invalid* gives up."""
 
-_MOST_OF_CORE: Final = 100_000  # configurations that the search of a core may visit
+_MOST_OF_CORE: Final = 20_000  # configurations that the search of a core may visit
 
 
 def linearize(
@@ -181,13 +183,25 @@ class _Deciding:
                 result = self.search(core, most=_MOST_OF_CORE)
                 if result.order is None:
                     return core, result
-        return numbers, self.search(numbers)
+        if shortcut.allows is None:
+            return numbers, self.search(numbers)
+        restricted = _restricted(self.model, shortcut.allows)
+        result = self.search(numbers, model=restricted)
+        if result.order is None:
+            # Where this search ended depends on all reads, also on later ones. A search without
+            # them shows less of the history, if it ends.
+            with suppress(WorkLimitError):
+                return numbers, self.search(numbers, most=_MOST_OF_CORE)
+            result = Found(order=None, stuck=_last_to_return(own))
+        return numbers, result
 
-    def search(self, numbers: Sequence[int], *, most: float = math.inf) -> Found:
+    def search(
+        self, numbers: Sequence[int], *, model: Model | None = None, most: float = math.inf
+    ) -> Found:
         allowed = math.inf if self.limit is None else self.limit - self.configurations
         search = Search(
             [self.history[i] for i in numbers],
-            self.model,
+            model or self.model,
             limit=min(allowed, most),
             poll=self.deadline.remaining,
         )
@@ -249,6 +263,21 @@ class _Deciding:
             operations=self.history, model=self.model, reason=reason,
             configurations=self.configurations, seconds=self.deadline.seconds(),
         )  # fmt: skip
+
+
+def _last_to_return(operations: Sequence[Operation]) -> int:
+    """Return the number of the last operation that returned: all others began before its end."""
+    returned = (n for n, operation in enumerate(operations) if operation.end != math.inf)
+    return max(returned, key=lambda number: operations[number].end)
+
+
+def _restricted(model: Model, allows: Callable[[Any, ObjectCall], bool]) -> Model:
+    """Return a model without the steps that no linearization of the history takes."""
+
+    def step(state: Any, call: ObjectCall) -> Iterable[Any]:
+        return model.step(state, call) if allows(state, call) else ()
+
+    return replace(model, step=step)
 
 
 _CONTRADICTED: Final = (

@@ -89,7 +89,7 @@ def random_history(random, size, call, *, keys=1, ties=False):
             end = min(end, start + random.randrange(1, 4) + (0 if ties else 0.5))
         f, argument, output = call(random)
         pending = random.random() < 0.15
-        if pending or random.random() < 0.1:
+        if random.random() < (0.7 if pending else 0.1):
             output = UNKNOWN
         history.append(
             Operation(
