@@ -49,11 +49,11 @@ def find_look_alikes(history: History) -> tuple[LookAlike, ...]:
     n, n_keys = columns.transactions(), columns.n_keys()
     if n < 2 or n_keys < _FEWEST_KEYS or history.initial_transaction is not None:
         return ()
+    least = min(share for share, _ in _UNUSUAL) * n_keys
+    if columns.most_operations() < max(least, 3):  # in most histories, no transaction is so large
+        return ()
     starts = columns.op_start.tolist()
     sizes = list(map(sub, starts[1:], starts))
-    least = min(share for share, _ in _UNUSUAL) * n_keys
-    if max(sizes) < max(least, 3):  # in most histories, no transaction is large enough
-        return ()
     large = [t for t, size in enumerate(sizes) if size >= least]
     large = [t for t in large if columns.txn_status[t] == c.COMMITTED and _only_writes(columns, t)]
     first: dict[int, int] = {}

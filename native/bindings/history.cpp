@@ -467,6 +467,11 @@ void register_history(nb::module_& m) {
   }, "near"_a, "seconds"_a = 0.0,
      "A serial order near this one in which each read sees what it returned, and the sources of the reads; None if "
      "none is found.");
+  c.def("most_operations", [](const History& h) {
+    std::int64_t most = 0;
+    for (std::int32_t t = 0; t < h.transactions(); ++t) most = std::max(most, h.op_start[idx(t) + 1] - h.op_start[idx(t)]);
+    return most;
+  }, "The number of operations of the longest transaction.");
   c.def("observes_other_sessions", [](const History& h, Array<std::int32_t> source, Array<std::int64_t> order_start,
                                       Array<std::int32_t> order_txn) {
     return observes_other_sessions(h, {{source.data(), source.shape(0)},

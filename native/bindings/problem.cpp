@@ -50,7 +50,6 @@ void register_problem(nb::module_& m) {
   ISOLANG_COLUMN(slack);
   ISOLANG_COLUMN(write_answer);
   ISOLANG_COLUMN(writer_txn);
-  ISOLANG_COLUMN(writer_value);
   ISOLANG_COLUMN(writer_op);
   ISOLANG_COLUMN(read_txn);
   ISOLANG_COLUMN(read_key);

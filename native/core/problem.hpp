@@ -81,9 +81,7 @@ struct Problem {
   // inclusion is `in` or `optional` occur here.
   std::vector<std::int32_t> key_start;  // [keys+1] into writer_*
   std::vector<std::int32_t> writer_txn;
-  // Atom of the *last* write (for appends: of the last element).
-  std::vector<std::int32_t> writer_value;
-  Narrow writer_op;  // the operation of that write; -1 for T0
+  Narrow writer_op;  // the operation of the *last* write (for appends: of the last element); -1 for T0
 
   // External reads of transactions that are in or optional, in transaction order. Two reads of one
   // transaction that return the same value of the same key are merged. SOUND for event graphs:

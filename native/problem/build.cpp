@@ -162,7 +162,6 @@ std::vector<std::int32_t> put_writers(const prepass::Scan& s, prepass::Candidate
         if (p.inclusion[c.txn[e]] == 0) continue;
         writer_of[e] = static_cast<std::int32_t>(kept);
         p.writer_txn.push_back(c.txn[e]);
-        p.writer_value.push_back(c.value[e]);
         c.op[kept++] = c.op[e];  // moves to the place of an earlier writer, or stays where it is
       }
     }
@@ -171,9 +170,9 @@ std::vector<std::int32_t> put_writers(const prepass::Scan& s, prepass::Candidate
   } else {
     p.key_start = c.key_start;
     p.writer_txn = std::move(c.txn);
-    p.writer_value = std::move(c.value);
   }
   p.writer_op = Narrow(std::move(c.op));
+  c.value = {};
   return writer_of;
 }
 

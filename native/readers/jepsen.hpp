@@ -60,7 +60,7 @@ struct Operation {
   std::int32_t details = -1;      // index into Operations::details; -1 if it has none of these fields
   std::int64_t line = 0, offset = 0;  // where the map begins
   std::int64_t process = 0, index = 0, time = 0;
-  std::size_t first = 0;     // its micro-operations are first … last()-1
+  std::size_t first = 0;     // its micro-operations are first … last()-1; see Operations::share
   std::size_t count = 0;
   std::size_t last() const { return first + count; }
 };
@@ -94,10 +94,16 @@ struct Operations {
   std::int64_t independent = 0;     // operations whose :value is [key micro-operations]
   std::int64_t unlike_lines = 0;    // the line of the first map that does not have a line of its own; 0 if all have
 
+  // Lets a completion, the last map, take the place of its invocation's micro-operations, if both are alike. What the
+  // invocation says of its reads means nothing.
+  void share(const Operation& invoked, Operation& done);
+
   const Details& details_of(const Operation& op) const {
     static constexpr Details kNone;
     return op.details < 0 ? kNone : details[idx(op.details)];
   }
+  // Returns whether two maps have the same micro-operations, whatever their reads show.
+  bool alike(const Operation& invoked, const Operation& done) const;
   // Returns the line on which a micro-operation of a map begins.
   std::int64_t line_of(std::size_t micro_op, const Operation& map) const {
     const auto found = std::ranges::lower_bound(lines, micro_op, {}, &std::pair<std::size_t, std::int64_t>::first);

@@ -277,7 +277,7 @@ class Pairing {
     std::ptrdiff_t found = -1;
     for (std::size_t i = 0; i < open.size(); ++i) {
       const std::int64_t invocation = transactions_[static_cast<std::size_t>(open[i])].invocation;
-      if (invocation == kNone || !alike(ops_[static_cast<std::size_t>(invocation)], op)) continue;
+      if (invocation == kNone || !in_.alike(ops_[static_cast<std::size_t>(invocation)], op)) continue;
       if (found >= 0) ambiguous(open, op);
       found = static_cast<std::ptrdiff_t>(i);
     }
@@ -299,24 +299,9 @@ class Pairing {
 
   // Counts a client whose :ok has other keys than its :invoke. The completion is used, but this deserves a remark.
   void compare(const Operation& invoked, const Operation& done) {
-    if (alike(invoked, done)) return;
+    if (in_.alike(invoked, done)) return;
     if (differing_ == 0) first_differing_ = done.line;
     ++differing_;
-  }
-
-  bool alike(const Operation& invoked, const Operation& done) const {
-    bool same = invoked.count == done.count;
-    for (std::size_t i = 0; same && i < done.count; ++i) {
-      const MicroOp &a = in_.micro_ops[invoked.first + i], &b = in_.micro_ops[done.first + i];
-      if (a.is_scan || b.is_scan) {
-        same = a.is_scan && b.is_scan &&
-               in_.scans[idx(a.value)].predicate == in_.scans[idx(b.value)].predicate;
-        continue;
-      }
-      same = a.key == b.key &&
-             (is_write(b.kind) ? a.kind == b.kind && a.value == b.value : !is_write(a.kind));
-    }
-    return same;
   }
 
   const Operation* map_of(std::int64_t number) const { return number == kNone ? nullptr : &ops_[idx(number)]; }
@@ -344,7 +329,7 @@ class Pairing {
     }
     h_.reserve_operations(operations);
     const auto reserve = [&](auto&... columns) { (columns.reserve(transactions_.size()), ...); };
-    reserve(h_.txn_session, h_.txn_status, h_.txn_number);
+    reserve(h_.txn_session, h_.txn_status, h_.txn_begin, h_.txn_end, h_.txn_number);
     h_.op_start.reserve(transactions_.size() + 1);
     h_.list_values.reserve(in_.list_values.size());
   }
@@ -656,6 +641,29 @@ class Pairing {
 };
 
 }  // namespace
+
+bool Operations::alike(const Operation& invoked, const Operation& done) const {
+  if (invoked.count != done.count) return false;
+  if (invoked.first == done.first) return true;
+  for (std::size_t i = 0; i < done.count; ++i) {
+    const MicroOp &a = micro_ops[invoked.first + i], &b = micro_ops[done.first + i];
+    bool same = a.key == b.key && (is_write(b.kind) ? a.kind == b.kind && a.value == b.value : !is_write(a.kind));
+    if (a.is_scan || b.is_scan)
+      same = a.is_scan && b.is_scan && scans[idx(a.value)].predicate == scans[idx(b.value)].predicate;
+    if (!same) return false;
+  }
+  return true;
+}
+
+void Operations::share(const Operation& invoked, Operation& done) {
+  const auto is_scan = [&](std::size_t i) { return micro_ops[done.first + i].is_scan; };
+  if (done.count == 0 || !lines.empty() || !alike(invoked, done)) return;
+  for (std::size_t i = 0; i < done.count; ++i)
+    if (is_scan(i)) return;
+  std::copy_n(micro_ops.begin() + done.first, done.count, micro_ops.begin() + invoked.first);
+  micro_ops.shrink(done.first);
+  done.first = invoked.first;
+}
 
 void pair(const Operations& operations, const std::string& name, History& history, Remarks& remarks,
           Budget& budget, Following* following) {

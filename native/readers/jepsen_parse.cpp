@@ -2,6 +2,7 @@
 // arrays. It does not yet know which invocation belongs to which completion.
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "readers/jepsen.hpp"
 
@@ -14,6 +15,8 @@ constexpr unsigned kDetails = 64 | 128 | 256 | 512 | 1024 | kVersions;  // the f
 constexpr std::array<std::string_view, 12> kFields = {"type",   "f",     "value", "process", "time",  "index",
                                                       "times", "commit", "group", "label",   "level", "versions"};
 
+constexpr std::size_t kNoMap = std::numeric_limits<std::size_t>::max();
+constexpr std::uint64_t kProcesses = 1 << 16;  // whose last invocations are remembered
 constexpr const char* kUnknownMicroOp = "an unknown micro-operation";
 
 class Parser {
@@ -558,7 +561,18 @@ class Parser {
       if (op.type == Type::ok && op.short_read)
         fail_line(name_, op.line, "a read without a value in an :ok (got [:r k], expected [:r k v])");
     }
+    if (op.process_kind == Process::client) share(op);
     out_.operations.push_back(op);
+  }
+
+  // Stores the micro-operations of a completion in the place of its process's last invocation, which it likely completes.
+  void share(Operation& op) {
+    const auto process = static_cast<std::uint64_t>(op.process);
+    if (process >= kProcesses) return;
+    if (process >= invoked_.size()) invoked_.resize(idx(process) + 1, kNoMap);
+    std::size_t& invoked = invoked_[idx(process)];
+    if (op.type != Type::invoke && invoked != kNoMap) out_.share(out_.operations[invoked], op);
+    invoked = op.type == Type::invoke ? out_.operations.size() : kNoMap;
   }
 
   // Describes that the current map lacks a field.
@@ -622,6 +636,7 @@ class Parser {
   Operations out_;
   bool expected_ = false;  // whether room for all maps has been reserved
   Details details_;  // of the current map
+  std::vector<std::size_t> invoked_;  // per process, the number of its open invocation, or kNoMap
   struct Wrong {
     const char* what = nullptr;
     Forms::Mark at{};

@@ -103,8 +103,9 @@ void Clocks::build(const Adjacency& predecessors, const Adjacency* by_number,
     const std::size_t blocks = (order.size() + kBlock - 1) / kBlock;
     top_.resize(blocks * columns_);
     floor_.resize(blocks * columns_);
-    // The exact cells may take half of the memory. The other half stays available for other uses.
-    narrow_ = order.size() * columns_ * sizeof(std::uint16_t) > max_bytes / 2;
+    // Cells of two bytes may take a small part of the memory: those of one byte say nearly as much, as chains that lag
+    // far behind are few.
+    narrow_ = order.size() * columns_ * sizeof(std::uint16_t) > max_bytes / 16;
     return narrow_ ? fill(bytes_, predecessors, order, joining, budget)
                    : fill(words_, predecessors, order, joining, budget);
   };

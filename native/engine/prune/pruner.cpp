@@ -38,6 +38,9 @@ constexpr std::size_t kMinPartWeight =
 // From this many writes per read on, it takes less work to look up the keys of the reads among the
 // writes.
 constexpr std::size_t kWritesPerRead = 4;
+// At first there is room for an edge of every read, and for one of every so many writers. Where most reads have one
+// source, few more edges become known.
+constexpr std::size_t kWritersPerEdge = 8;
 
 }  // namespace
 
@@ -79,8 +82,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::
       }
   std::size_t wr_steps = 0;
   for (const Automaton& m : g.automata) wr_steps += m.of(Relation::wr).size();
-  g.edges.reserve(g.edges.size() + idx(p.reads()) * wr_steps +
-                  p.writer_txn.size());  // room for most of the later edges
+  g.edges.reserve(g.edges.size() + idx(p.reads()) * wr_steps + p.writer_txn.size() / kWritersPerEdge);
   // In a large history, writers are scattered in memory, so they are prefetched.
   const auto first_candidate = [&](std::int32_t r) { return idx(p.candidate_start[r]); };
   for (std::int32_t r = 0; r < p.reads(); ++r) {

@@ -151,17 +151,15 @@ def compare(columns) -> None:
         expected.failed,
         expected.unknown,
     )
-    txn, value, op = (
-        problem.writer_txn.tolist(),
-        problem.writer_value.tolist(),
-        problem.writer_op.tolist(),
-    )
+    txn, op = problem.writer_txn.tolist(), problem.writer_op.tolist()
     start = problem.key_start.tolist()
     key_of = {}
     for key in range(columns.n_keys()):
         group = range(start[key], start[key + 1])
         assert txn[group[0]] == n
         assert len(group) == len({txn[w] for w in group})
+        initial = int(columns.initial_value[key])
+        value = {w: initial if op[w] < 0 else int(columns.op_value[op[w]]) for w in group}
         assert {(txn[w], value[w], op[w]) for w in group} == expected.writers[key]
         key_of |= dict.fromkeys(group, key)
     first, candidate = problem.candidate_start.tolist(), problem.candidate.tolist()
