@@ -144,8 +144,7 @@ class Statement(Struct):
         }
         if not changed or changed.isdisjoint(token.text.strip('"').lower() for token in self.part):
             return self
-        plan = replace(self.plan, kind="other", unseen=ALTERED)
-        return replace(self, plan=plan, unseen=ALTERED)
+        return replace(self, plan=replace(self.plan, unseen=ALTERED), unseen=ALTERED)
 
     def parameter_order(self) -> list[int]:
         """Return the number of the parameter that each ``?`` in the sent text stands for.
@@ -322,6 +321,13 @@ class Preparation:
             return [
                 Statement(text, (), SentPlan("other"), unseen=PROCEDURES, ends_unclear=True)
             ]  # fmt: skip
+        now = set(temporaries)
+        for number, statement in enumerate(made):
+            made[number] = statement.executed_behind(now)
+            if statement.plan.name:  # CREATE TEMPORARY TABLE
+                now.update(statement.temporary)
+            else:
+                now.difference_update(statement.temporary)
         if len(made) == 1:
             made[0].units, made[0].program = units_of_statement(text), program_of_statement(text)
         return made

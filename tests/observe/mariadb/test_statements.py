@@ -54,6 +54,11 @@ def test_what_counts_as_unseen():
     assert unseen("SELECT * FROM information_schema.tables") == ["catalogue"]
     assert unseen("SELECT * FROM t", temporaries={("app", "t")}) == ["temporary"]
     assert unseen("SELECT * FROM t, big", temporaries={("app", "t")}) == ["shapes"]
+    gone = unseen("DROP TABLE t; SELECT id FROM t", temporaries={("app", "t")})
+    assert gone == ["", "statements prepared before their table was altered"]
+    assert unseen("DROP TABLE t; SELECT id FROM t") == ["", ""]
+    come = unseen("CREATE TEMPORARY TABLE t (id INT); SELECT id FROM t")
+    assert come == ["", "statements prepared before their table was altered"]
     assert unseen("SELECT 'a") == ["texts whose statements are not certain"]
     assert unseen("SELECT 1; CALL p()") == ["procedures"]
     readers = Programs(readers={("app", "t")})
