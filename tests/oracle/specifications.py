@@ -116,24 +116,42 @@ _TESTS = (
 )
 
 
+def _tested(rng: random.Random) -> str:
+    step = rng.choice(("so", "so", "wr", "rt", "(so | wr)"))
+    before, after = (f"{rng.choice(_TESTS)} ; ", ""), ("", f" ; {rng.choice(_TESTS)}")
+    tests = rng.choice((before, after, (before[0], after[1])))
+    return step.join(tests)
+
+
+def _bound_of_an_order(rng: random.Random) -> str:
+    bounds = ("init", "wr | init", "so | wr", "wr | rt", f"so | {_tested(rng)}")
+    return f"vo | {rng.choice(bounds)}"
+
+
+def random_text_of_visibility(rng: random.Random) -> str:
+    """Visibility and arbitration that contain such steps, with TOTALVIS or PREFIX."""
+    visible = rng.choice(("wr", "so | wr", "init | wr", f"wr | ({_tested(rng)})", "so"))
+    lines = [
+        f"exists ar : order on T containing {_bound_of_an_order(rng)}",
+        f"exists vis : relation on T containing {visible} within ar",
+        "require obs(vis) in ar as EXT",
+        *(
+            f"require {_tested(rng)} in {rng.choice(('ar', 'vis'))} as c{i}"
+            for i in range(rng.choice((0, 1, 1, 2)))
+        ),
+    ]
+    if rng.random() < 0.3:
+        lines.append(f"require vis ; {_tested(rng)} in vis as after")
+    lines.append(f"require {rng.choice(('ar', 'ar ; vis', 'ar ; vis'))} in vis as prefix")
+    if rng.random() < 0.3:
+        lines.append("require (for x: (W[x] * W[x]) \\ id) in vis | vis^-1 as NOCONFLICT")
+    return "\n".join(('include "prelude.iso"', *lines, ""))
+
+
 def random_text_of_an_order(rng: random.Random) -> str:
     """A commit order that contains steps between tests, with axioms of SER, PC and SI."""
-
-    def tested() -> str:
-        step = rng.choice(("so", "so", "wr", "rt", "(so | wr)"))
-        before, after = (f"{rng.choice(_TESTS)} ; ", ""), ("", f" ; {rng.choice(_TESTS)}")
-        tests = rng.choice((before, after, (before[0], after[1])))
-        return step.join(tests)
-
-    bounds = (
-        "init | vo",
-        "wr | vo | init",
-        "so | wr | vo",
-        "wr | vo | rt",
-        f"vo | so | {tested()}",
-    )
-    lines = [f"exists co : order on T containing {rng.choice(bounds)}"]
-    inside = [tested() for _ in range(rng.choice((0, 1, 1, 2)))]
+    lines = [f"exists co : order on T containing {_bound_of_an_order(rng)}"]
+    inside = [_tested(rng) for _ in range(rng.choice((0, 1, 1, 2)))]
     inside += ["so ; wr"] * (rng.random() < 0.2)
     inside += ["(for x: [W[x]] ; so ; [R[x]])"] * (rng.random() < 0.1)
     lines += [f"require {step} in co as c{i}" for i, step in enumerate(inside)]

@@ -106,7 +106,7 @@ class ProxiedConnection:
 
     async def _command(self, data: bytes) -> bool:
         """Forward a command and its answer; return whether the connection goes on."""
-        code = data[0]
+        code = packets.command_of(data)
         if code == packets.QUERY:
             await self._text(data)
         elif code == packets.PREPARE:
@@ -141,10 +141,8 @@ class ProxiedConnection:
             while True:
                 self._client.write(await self._server.read())
                 await self._client.drain()
-        elif code in packets.OTHERS:
-            await self._other(data)
         else:
-            raise ValueError(f"command {code}; hint: connect to the proxy without compression")
+            await self._other(data)
         return True
 
     async def _other(self, data: bytes) -> None:
@@ -311,6 +309,7 @@ class ProxiedConnection:
                 data, prepared.bound, prepared.order, sent_long=prepared.sent_long
             )
         prepared.sent_long = set()
+        statement = statement.executed_behind(self.session.temporaries)
         self._take_note(prepared.statement.text)
         self.forwarder.send(data)
         while True:

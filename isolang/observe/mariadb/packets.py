@@ -49,9 +49,6 @@ CHANGE_USER, BINLOG_DUMP, TABLE_DUMP = 17, 18, 19
 PREPARE, EXECUTE, LONG_DATA, CLOSE, FETCH = 22, 23, 24, 25, 28
 RESET_CONNECTION, BULK_EXECUTE = 31, 250
 
-OTHERS: Final = frozenset(range(1, 32))
-"""Commands. A client that compresses although it was not offered sends others, such as 0."""
-
 LONGEST: Final = 0xFFFFFF
 """The length of a packet that goes on in the next one."""
 ENDS_ROWS: Final = 9
@@ -67,6 +64,17 @@ _OIDS: Final = dict.fromkeys(_INTEGERS | _DECIMALS | {_FLOAT, _DOUBLE}, NUMERIC)
     _TIMES, TIMESTAMP
 )
 _TRACKED: Final = frozenset({b"last_gtid", b"sql_mode", b"character_set_client"})
+
+
+def command_of(data: bytes) -> int:
+    """Return the number of a client's command.
+
+    Raises:
+        ValueError: there is no such command, as if a client compresses although it was not offered.
+    """
+    if not (0 < data[0] < 32 or data[0] == BULK_EXECUTE):
+        raise ValueError(f"command {data[0]}; hint: connect to the proxy without compression")
+    return data[0]
 
 
 def read_lenenc(data: bytes, at: int) -> tuple[int | None, int]:

@@ -29,6 +29,7 @@ from isolang.observe.sql.lexer import Token, UnclearTextError
 from isolang.observe.sql.predicates import Parameters
 from isolang.observe.sql.units import program_of_statement, units_of_statement
 from isolang.observe.unseen import (
+    ALTERED,
     CALLED,
     CATALOGUE,
     LARGE_TABLES,
@@ -91,6 +92,7 @@ class Statement(Struct):
         blocks: what it reads besides the rows in its answer; ``None`` if that is not known.
         mode: the session's ``sql_mode``.
         temporary: the names of the tables that it creates as temporary ones, drops or alters.
+        prepared_behind: the temporary tables that the session had when it was prepared.
     """
 
     text: str
@@ -111,6 +113,7 @@ class Statement(Struct):
     blocks: BlockPlan | None = None
     mode: str = ""
     temporary: Sequence[Name] = ()
+    prepared_behind: frozenset[Name] = frozenset()
 
     def sent_text(self) -> str:
         """Return the text to send to the server."""
@@ -130,6 +133,19 @@ class Statement(Struct):
     def without_hidden(self, unseen: str) -> None:
         """Send the statement as it was, and count it."""
         self.hidden, self.unseen, self.blocks = 0, self.unseen or unseen, None
+
+    def executed_behind(self, temporaries: Collection[Name]) -> Statement:
+        """Return the statement as a session executes it that has these temporary tables now.
+
+        If it may name one that came or went since it was prepared, it reads another table.
+        """
+        changed = {
+            name.lower() for _, name in self.prepared_behind.symmetric_difference(temporaries)
+        }
+        if not changed or changed.isdisjoint(token.text.strip('"').lower() for token in self.part):
+            return self
+        plan = replace(self.plan, kind="other", unseen=ALTERED)
+        return replace(self, plan=plan, unseen=ALTERED)
 
     def parameter_order(self) -> list[int]:
         """Return the number of the parameter that each ``?`` in the sent text stands for.
@@ -298,7 +314,7 @@ class Preparation:
             for parsed_statement in cut_text
         ]
         for statement in made:
-            statement.mode = mode
+            statement.mode, statement.prepared_behind = mode, frozenset(temporaries)
         if len(made) > 1 and any(
             parsed_statement.plan.kind in ("call", "other") for parsed_statement in made
         ):

@@ -109,7 +109,7 @@ class Pruner {
     std::uint32_t number;  // number of edges known at that time
     Impossible reverse;
   };
-  // There may be many, and nobody knows how many: a vector would take twice their memory, or more while it grows.
+  // A growing vector would take twice the memory of these, and of `backs`.
   std::deque<Order> orders;
   std::vector<Impossible> reasons;
   std::deque<Edge> backs;

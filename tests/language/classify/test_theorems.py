@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -12,7 +13,7 @@ from oracle.generate import any_history, random_times
 from oracle.history import parse, show, timed
 from oracle.parts import labelled, small
 from oracle.pipeline import to_tool
-from oracle.specifications import random_text_of_an_order
+from oracle.specifications import random_text_of_an_order, random_text_of_visibility
 from support.sampling import quick_first
 
 from isolang.api import check
@@ -94,13 +95,16 @@ def test_steps_between_tests(containing: str, axioms: tuple[str, ...], form: str
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("text_of", [random_text_of_an_order, random_text_of_visibility])
 @pytest.mark.parametrize("seed", quick_first(range(4), 1, rest="campaign"))
-def test_steps_between_tests_by_definition(seed: int) -> None:
+def test_steps_between_tests_by_definition(
+    seed: int, text_of: Callable[[random.Random], str]
+) -> None:
     """Verdicts are those of trying every order, and both checkers accept their proofs."""
     rng = random.Random(seed)
     seen: Counter[str] = Counter()
     while seen.total() < 300:
-        text = random_text_of_an_order(rng)
+        text = text_of(rng)
         spec = load_spec(text)
         way = route(spec)
         if way.kind != "event graph":

@@ -197,3 +197,24 @@ def test_a_client_that_compresses_unasked(mariadb, tmp_path):
             client._raw._read_packet()
         application.stop()
     assert {kind_of(what) for what in application.unseen} == {"databases"}
+
+
+def test_statements_prepared_before_a_temporary_table_came_or_went(mariadb, tmp_path):
+    """They read another table than the one that they were prepared for, so they are counted."""
+    with observed(mariadb, tmp_path / "h.edn") as application:
+        client = Raw(7 << 16, host="127.0.0.1", port=application.observer.port)
+        client.answer(22, "SELECT balance FROM account WHERE id = 0")
+        number = client.statement
+        execution = number + b"\0\1\0\0\0"
+        client.answer(23, execution)
+        client.answer(3, "CREATE TEMPORARY TABLE account (id INT PRIMARY KEY, balance INT)")
+        client.answer(3, "INSERT INTO account VALUES (0, 100)")
+        client.answer(23, execution)
+        client.answer(22, "SELECT balance FROM account WHERE id = 1")
+        number = client.statement
+        client.answer(3, "DROP TABLE account")
+        client.answer(23, number + b"\0\1\0\0\0")
+        client.answer(23, execution)
+        application.stop()
+    assert {kind_of(what): n for what, n in application.unseen.items()} == {"tables": 2}
+    assert application.path.read_text().count('[:r ["account" "0"]') == 2
