@@ -23,13 +23,13 @@ def lines(more: str = "") -> list[str]:
     made = []
     for i in range(_TRANSACTIONS):
         process, key, completed = i % 2, f"k{i % 7}", i % 5 != 3
-        asked = f"[[:r {key} nil] [:w {key} {i}]]"
+        requested = f"[[:r {key} nil] [:w {key} {i}]]"
         shown = f"[[:r {key} {i - 7 if i >= 7 else 'nil'}] [:w {key} {i}]]"
         times = f":index {2 * i}, :time {3 * i},{_ROOM}"
-        made.append(f"{{{times} :type :invoke, :process {process}, :f :txn, :value {asked}}}")
+        made.append(f"{{{times} :type :invoke, :process {process}, :f :txn, :value {requested}}}")
         times = f":index {2 * i + 1}, :time {3 * i + 1},{_ROOM}"
         kind = ":ok" if completed else (":fail" if i % 2 else ":info")
-        value = shown if completed else asked
+        value = shown if completed else requested
         made.append(f"{{{times} :type {kind}, :process {process}, :f :txn, :value {value}{more}}}")
     return made
 
