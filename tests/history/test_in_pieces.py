@@ -70,23 +70,23 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     read = load._read_in_pieces
 
     def noted(*args: object) -> History | None:
-        found = read(*args)  # type: ignore[arg-type]
+        reading = read(*args)  # type: ignore[arg-type]
         if isinstance(args[0], Path):
-            seen.append(found is not None)
-        return found
+            seen.append(reading is not None)
+        return reading
 
     monkeypatch.setattr(load, "_read_in_pieces", noted)
     return seen
 
 
-def same(one: History, other: History) -> bool:
+def same(history: History, other: History) -> bool:
     return (
-        one.columns.__getstate__() == other.columns.__getstate__()
-        and one.notes == other.notes
-        and one.ignored == other.ignored
-        and one.sha256 == other.sha256
-        and one.real_time == other.real_time
-        and one.session_names == other.session_names
+        history.columns.__getstate__() == other.columns.__getstate__()
+        and history.notes == other.notes
+        and history.ignored == other.ignored
+        and history.sha256 == other.sha256
+        and history.real_time == other.real_time
+        and history.session_names == other.session_names
     )
 
 
