@@ -21,6 +21,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parent.parent
 REFERENCE = {
     "isolang": "what `import isolang` gives",
+    "isolang.models": "models of objects, for `isolang.linearize`",
     "isolang.testing.isolation": "the fixture `isolation`",
     "isolang.testing.database": "the fixture `database`",
     "isolang.testing.target": "tests of an adapter of one's own",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from isolang.errors import (
         HistoryError,
         IsolangError,
+        ModelError,
         SpecError,
         UnsupportedError,
         WorkerError,
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
     from isolang.foresee.robustness import Robustness, robust
     from isolang.history import UNKNOWN, History, Keyword, Transaction, save_history
     from isolang.many import Checked, check_many
+    from isolang.models.linearize import linearize
+    from isolang.models.model import Model
+    from isolang.models.operation import Operation
+    from isolang.models.read import load_operations
     from isolang.pipeline.levels import Levels, LevelStanding
     from isolang.programs.outcomes import Outcome, OutcomeTable, outcomes
     from isolang.run.record.recorder import Recorder
@@ -61,6 +66,9 @@ __all__ = [
     "Keyword",
     "LevelStanding",
     "Levels",
+    "Model",
+    "ModelError",
+    "Operation",
     "Outcome",
     "OutcomeTable",
     "Prediction",
@@ -81,7 +89,9 @@ __all__ = [
     "check_many",
     "compare",
     "levels",
+    "linearize",
     "load_history",
+    "load_operations",
     "load_spec",
     "outcomes",
     "predict",
@@ -107,6 +117,7 @@ _HOME = {
     "Robustness": "isolang.foresee.robustness",
     "HistoryError": "isolang.errors",
     "IsolangError": "isolang.errors",
+    "ModelError": "isolang.errors",
     "SpecError": "isolang.errors",
     "UnsupportedError": "isolang.errors",
     "WorkerError": "isolang.errors",
@@ -116,6 +127,10 @@ _HOME = {
     "Recorder": "isolang.run.record.recorder",
     "Transaction": "isolang.history",
     "save_history": "isolang.history",
+    "linearize": "isolang.models.linearize",
+    "Model": "isolang.models.model",
+    "Operation": "isolang.models.operation",
+    "load_operations": "isolang.models.read",
     "Levels": "isolang.pipeline.levels",
     "LevelStanding": "isolang.pipeline.levels",
     "outcomes": "isolang.programs.outcomes",

@@ -267,6 +267,13 @@ def read_hist(
 def read_plume(
     data: Buffer, file_name: str = "", timeout: float = 0.0
 ) -> tuple[Columns, dict[str, Any]]: ...
+def read_plume_in_pieces(
+    file: int,
+    size: int,
+    file_name: str,
+    take: Callable[[memoryview], object],
+    timeout: float = 0.0,
+) -> tuple[Columns, dict[str, Any]] | None: ...
 def read_awdit(
     data: Buffer, file_name: str = "", timeout: float = 0.0
 ) -> tuple[Columns, dict[str, Any]]: ...

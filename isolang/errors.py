@@ -64,6 +64,10 @@ class SolverError(IsolangError):
     """Raised when a solver or an encoding is missing, or when the two do not work together."""
 
 
+class ModelError(IsolangError):
+    """Raised when a model of an object cannot be used, or its functions fail."""
+
+
 class WorkerError(IsolangError):
     """Raised when a worker process, such as one started by ``check_many``, ended or failed."""
 

@@ -33,13 +33,14 @@ def test_doctests(name):
     assert failed == 0
 
 
-def test_documentation(monkeypatch):
-    """The examples in docs/python.md are true."""
+@pytest.mark.parametrize(("page", "least"), [("python.md", 10), ("models.md", 5)])
+def test_documentation(monkeypatch, page, least):
+    """The examples in docs/python.md and docs/models.md are true."""
     monkeypatch.chdir(ROOT)
     failed, tried = doctest.testfile(
-        str(ROOT / "docs" / "python.md"), module_relative=False, encoding="utf-8"
+        str(ROOT / "docs" / page), module_relative=False, encoding="utf-8"
     )
-    assert tried > 10
+    assert tried > least
     assert failed == 0
 
 
@@ -165,15 +166,20 @@ SKEW = [
 def test_levels_are_those_of_the_command(capfd):
     """The command and the function give each level the same verdict, for the same reason."""
     path = str(ROOT / "examples" / "on-call.edn")
-    found = isolang.levels(isolang.load_history(path), threads=1)
+    answer = isolang.levels(isolang.load_history(path), threads=1)
     said = json.loads(run_here(capfd, "levels", path, "-o", "json").out)
-    assert (list(found.strongest()), list(found.weakest_violated())) == (
+    assert (list(answer.strongest()), list(answer.weakest_violated())) == (
         said["strongest"],
         said["weakest_violated"],
     )
     for level in said["levels"]:
-        one = found.levels[level["name"]]
-        assert (one.standing, one.certified, one.follows_from or None, one.anomaly or None) == (
+        standing = answer.levels[level["name"]]
+        assert (
+            standing.standing,
+            standing.certified,
+            standing.follows_from or None,
+            standing.anomaly or None,
+        ) == (
             level["standing"],
             level["certified"],
             level["follows_from"],
@@ -190,9 +196,9 @@ def test_only_histories_are_judged(function):
 
 def test_levels_within_a_limit():
     """Without time, a level that needs a search is unknown, and the limit is named."""
-    found = isolang.levels(History.from_transactions(SKEW), timeout=1e-9)
-    assert {level.standing for level in found.levels.values()} == {"unknown", "no times"}
-    assert all("timeout" in level.reason for level in found.levels.values() if level.reason)
+    answer = isolang.levels(History.from_transactions(SKEW), timeout=1e-9)
+    assert {level.standing for level in answer.levels.values()} == {"unknown", "no times"}
+    assert all("timeout" in level.reason for level in answer.levels.values() if level.reason)
 
 
 def test_compare_takes_whatever_names_a_level(tmp_path):
@@ -201,10 +207,10 @@ def test_compare_takes_whatever_names_a_level(tmp_path):
     path = tmp_path / "mine.iso"
     path.write_text(text)
     for other in (text, path, isolang.load_spec(text)):
-        found = isolang.compare("ser", other)
-        assert found.relation == "equal"
-        assert found.forth.proof.holds()
-        assert found.back.proof.holds()
+        answer = isolang.compare("ser", other)
+        assert answer.relation == "equal"
+        assert answer.forth.proof.holds()
+        assert answer.back.proof.holds()
 
 
 def test_compare_beyond_its_bounds():
@@ -212,8 +218,8 @@ def test_compare_beyond_its_bounds():
     for bound in (0, 9):
         with pytest.raises(OptionError, match=f"transactions: out of bounds .got {bound}, expec"):
             isolang.compare("ser", "si", transactions=bound)
-    found = isolang.compare("si", "ser", transactions=1)
-    assert (found.relation, found.forth.searched, found.forth.witness) == ("unknown", 1, None)
+    answer = isolang.compare("si", "ser", transactions=1)
+    assert (answer.relation, answer.forth.searched, answer.forth.witness) == ("unknown", 1, None)
 
 
 def test_outcomes_name_their_levels():
@@ -238,24 +244,24 @@ def test_robust_takes_a_run_or_templates(tmp_path, capfd):
     path = tmp_path / "service.litmus"
     path.write_text(text)
     for source in (text, path, str(path)):
-        found = isolang.robust(source, at="mvrc")
-        assert (found.standing, found.run) == ("not robust", None)
-        assert [row.level for row in found.lowest] == ["si"]
+        answer = isolang.robust(source, at="mvrc")
+        assert (answer.standing, answer.run) == ("not robust", None)
+        assert [row.level for row in answer.lowest] == ["si"]
     row = ("r", "acc/1", None), ("w", "acc/1", 1)
     run = History.from_transactions([Transaction(row, label="Pay")])
-    found = isolang.robust(run, at="mvrc")
-    assert [(row.program, row.level, row.standing) for row in found.table] == [
+    answer = isolang.robust(run, at="mvrc")
+    assert [(row.program, row.level, row.standing) for row in answer.table] == [
         ("Pay", "si", "not robust")
     ]
-    assert found.counterexample.programs == ("Pay", "Pay")
-    assert found.unsafe_together == ()
+    assert answer.counterexample.programs == ("Pay", "Pay")
+    assert answer.unsafe_together == ()
     assert isolang.robust(run).at == "si"
     isolang.save_history(run, tmp_path / "run.edn")
     said = json.loads(
         run_here(capfd, "robust", str(tmp_path / "run.edn"), "--at", "mvrc", "-o", "json").out
     )
     assert [row["program"] for row in said["table"]] == ["Pay"]
-    assert said["standing"] == found.standing
+    assert said["standing"] == answer.standing
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ SHARED = {
     "Example": "the tree of a sentence in a .iso file, and its meaning",
     "Lift": "the tree and its meaning",
     "Named": "the tree and its meaning",
+    "Operation": "of a log of an object, and a call of an application that is made again",
     "Anomaly": "found by the engine's pre-pass, and claimed in a certificate: they share no code",
 }
 

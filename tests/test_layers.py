@@ -19,10 +19,11 @@ PACKAGE = ROOT / "isolang"
 NATIVE = ROOT / "native"
 
 # Any layer may import these.
-BASIC = ("arrays", "caveat", "errors", "files", "patterns", "release", "rows")
+BASIC = ("arrays", "caveat", "digests", "errors", "files", "patterns", "release", "rows")
 
 DIRECT = {
     "arrays": set(),
+    "digests": set(),
     "errors": set(),
     "patterns": set(),
     "caveat": set(),
@@ -48,6 +49,7 @@ DIRECT = {
     "comparison": {"pipeline"},
     "api": {"pipeline"},
     "many": {"api"},
+    "models": {"history", "limits", "options"},
     "output": {"verdict"},
     "report": {"output", "comparison"},
     "programs": {"api", "report"},
@@ -60,8 +62,8 @@ DIRECT = {
     "strategies": {"testing"},
     "watch": {"api"},
     "jobs": {"api", "report"},
-    "cli": {"court", "foresee", "jobs", "programs", "run", "simulator", "watch"},
-    "__init__": {"many", "testing"},
+    "cli": {"court", "foresee", "jobs", "models", "programs", "run", "simulator", "watch"},
+    "__init__": {"many", "models", "testing"},
     "__main__": {"cli"},
 }
 

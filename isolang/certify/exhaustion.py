@@ -18,7 +18,7 @@ from isolang.certify.relations import (
 )
 from isolang.certify.world import ConcreteInterpretation
 from isolang.language.classify.relational import why_not_closed
-from isolang.language.meaning.core import Check, Core, Diff, Exists, Rel, Spec
+from isolang.language.meaning.core import Check, Core, Diff, Exists, ForKey, Rel, Spec
 from isolang.language.meaning.mentions import (
     children,
     key_classes,
@@ -28,7 +28,7 @@ from isolang.language.meaning.mentions import (
     uses_reads_from,
 )
 from isolang.language.vocabulary import BEGIN_WITH_T0, OVERWRITING
-from isolang.rows import Rows, bits, bits_of, inverse_of, set_members
+from isolang.rows import Rows, bits, bits_of, inverse_of, set_members, union
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -88,6 +88,7 @@ class _CandidateSearch:
         self._events = uses_events(spec)
         self._declared = [e for e in spec.exists if e.name != "rf"]
         self._stages = self._staged()
+        self._forced = _Forced(spec, self._declared)
         self._keys = self._relevant_keys()
         self._tries = TRIES
         self._end = None if seconds is None else time.perf_counter() + seconds
@@ -124,6 +125,8 @@ class _CandidateSearch:
 
     def refute(self) -> None:
         for included, sources in self._beginnings():
+            if self._forced.rules and self._forced.violate(self._world(included, sources, {})):
+                continue
             if self._extends(included, sources, {}, 0):
                 shown = ", ".join(map(str, sorted(included)))
                 raise CertificateRejected(
@@ -228,6 +231,70 @@ class _CandidateSearch:
             self._extends(included, sources, {**chosen, **dict(combination)}, at + 1)
             for combination in product(*choices)
         )
+
+
+class _Forced:
+    """The pairs that rules force into all chosen relations together, if these are only bounded.
+
+    SOUND BECAUSE every choice contains what a rule derives from a part of it, and a limit that the
+    forced pairs violate is violated by all relations that contain them.
+
+    Attributes:
+        rules: chosen relations, each with its key variable if it has one, and expressions that they
+            must contain. These never lose a pair when a chosen relation gains pairs.
+        limits: checks that the chosen relations violate if any part of them does.
+    """
+
+    def __init__(self, spec: Spec, declared: list[Exists]) -> None:
+        """Collect the rules and the limits; there are none if the specification chooses orders."""
+        self._keyed = {e.name: e.key is not None for e in declared}
+        self.rules: list[tuple[Rel, Core]] = []
+        self.limits: list[Check] = []
+        if any(e.kind != "relation" for e in declared):
+            return
+        for exists in declared:
+            if exists.containing is not None and self._grows(exists.containing):
+                self.rules.append((Rel(exists.name, exists.key), exists.containing))
+        for check in spec.checks:
+            e, bound = check.expr, check.bound
+            if check.kind == "empty" and isinstance(e, ForKey) and e.within is None:
+                # `for each x: require a in b[x]` is `empty for x: a \ b[x]`.
+                body = e.body
+                if isinstance(body, Diff) and self._is_chosen(body.right, e.key):
+                    e, bound = body.left, body.right
+            if check.flag or check.negated or not self._grows(e):
+                continue
+            if isinstance(bound, Rel) and (bound is not check.bound or self._is_chosen(bound)):
+                self.rules.append((bound, e))
+            elif bound is None or self._keyed.keys().isdisjoint(names(bound)):
+                self.limits.append(check)
+
+    def _is_chosen(self, e: Core, key: str | None = None) -> bool:
+        return isinstance(e, Rel) and e.key == key and self._keyed.get(e.name) == (key is not None)
+
+    def _grows(self, e: Core) -> bool:
+        return all(_is_monotonic_in(e, name) for name in self._keyed)
+
+    def violate(self, world: ConcreteInterpretation) -> bool:
+        """Set the forced pairs in ``world``, and return whether they violate a limit."""
+        values: dict[tuple[str, int | None], Rows] = {}
+        for name, keyed in self._keyed.items():
+            for key in world.keys if keyed else [None]:
+                values[name, key] = {}
+                world.choose(name, key, {})
+        added = True
+        while added:
+            added = False
+            for relation, e in self.rules:
+                for key in world.keys if relation.key else [None]:
+                    binding = {relation.key: key} if relation.key and key is not None else {}
+                    place = relation.name, key
+                    if missing := list(_missing_pairs(world.value(e, binding), values[place])):
+                        more: Rows = dict(missing)
+                        values[place] = union((values[place], more))
+                        world.choose(*place, values[place])
+                        added = True
+        return not all(is_satisfied(world, check) for check in self.limits)
 
 
 class _Growth:

@@ -53,6 +53,12 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
         JUDGE,
         "isocheck levels --at-least rc history.edn",
     ),
+    "linearize": CommandEntry(
+        "isolang.cli.linearize:linearize",
+        "Decide whether a log of operations on an object is linearizable.",
+        JUDGE,
+        "isocheck linearize --model queue queue.edn",
+    ),
     "watch": CommandEntry(
         "isolang.cli.watch:watch",
         "Check a history while it is being written, in bounded memory.",

@@ -18,6 +18,7 @@ from isolang.output.terminal import print_data
 RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "check": ("isolang.output.records:Report", False),
     "levels": ("isolang.cli.levels:LevelsReport", False),
+    "linearize": ("isolang.cli.linearize:LinearizeReport", False),
     "watch": ("isolang.cli.watch_course:WatchLine", False),
     "run": ("isolang.cli.run:RunReport", False),
     "observe": ("isolang.cli.observe:ObserveReport", False),

@@ -211,11 +211,11 @@ def compare(
             )
     bounds = Bounds(transactions=transactions, keys=keys, overlap=overlap)
     start = time.perf_counter()
-    first, second = (one if isinstance(one, Spec) else load_spec(one) for one in (a, b))
-    one, other = normal(first), normal(second)
+    first, second = (spec if isinstance(spec, Spec) else load_spec(spec) for spec in (a, b))
+    sides = normal(first), normal(second)
     directions: list[Implication] = []
     effort = Effort(seconds=seconds)
-    for stronger, weaker in ((one, other), (other, one)):
+    for stronger, weaker in (sides, sides[::-1]):
         progress(f"{stronger.spec.name} implies {weaker.spec.name}?")
         share = effort.for_next() if directions else effort.for_first_of_two()
         directions.append(

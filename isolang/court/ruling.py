@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -15,11 +14,6 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid
 
 Standing: TypeAlias = Literal["proved", "not convicted", "unknown", "acquitted"]
-
-_LOOKS_AWAY: Final = re.compile(
-    r"\b(skip\s+locked|nowait|pg_try_advisory\w*|lock_timeout|statement_timeout)\b", re.IGNORECASE
-)
-"""What makes a statement's answer depend on locks that others hold."""
 
 
 class PlayedViolation(Struct, frozen=True, kw_only=True, eq=False):
@@ -51,7 +45,7 @@ class Evidence(Struct, kw_only=True, eq=False):
             histories satisfy the level.
         transactions: for each call, the most transactions that it ran in a recorded order, with
             those that it rolled back.
-        looking_away: statements whose answers depend on the locks of others.
+        looking_away: statements that depend on the locks of others, or on sequences they have set.
         writes: whether a call wrote anything in a recorded order.
         level: the weakest level of the recorded transactions.
         at_once: statements that may write, and that are sent together with their COMMIT.
@@ -134,7 +128,7 @@ def rule(evidence: Evidence) -> Ruling:
     if evidence.robust and not several:
         conditions = tuple(("only if", condition) for condition in evidence.robust)
         conditions += tuple(
-            ("not decided", f"which rows this finds while others lock them: {text}")
+            ("not decided", f"what this finds while others hold locks or set sequences: {text}")
             for text in dict.fromkeys(evidence.looking_away)
         )
         ground = "the programs are robust"
@@ -176,22 +170,13 @@ def why_incomplete(evidence: Evidence) -> Iterator[str]:
         yield f"{evidence.played} of {evidence.possible} schedules were played in the time"
     yield from dict.fromkeys(evidence.undecided)
     if evidence.looking_away:
-        yield f"a statement depends on the locks of others: {evidence.looking_away[0]}"
+        yield f"a statement depends on the locks of others or sequences: {evidence.looking_away[0]}"
     if evidence.at_once:
         yield f"a call cannot be held between this and its COMMIT: {evidence.at_once[0]}"
     if evidence.together:
         yield f"a call cannot be held before this, sent with others: {evidence.together[0]}"
     if evidence.deadlocks:
         yield "a call met a deadlock"
-
-
-def depends_on_locks(text: str) -> bool:
-    """Return whether a statement's answer depends on locks that others hold.
-
-    >>> depends_on_locks("SELECT id FROM job FOR UPDATE SKIP LOCKED"), depends_on_locks("SELECT 1")
-    (True, False)
-    """
-    return _LOOKS_AWAY.search(text) is not None
 
 
 def exit_code_of(rulings: Sequence[Ruling]) -> int:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from isolang.court.robustness import robustness_of
-from isolang.court.ruling import Evidence, PlayedViolation, depends_on_locks
+from isolang.court.ruling import Evidence, PlayedViolation
 from isolang.court.schedules import (
     CallSchedule,
     predicted_schedule,
@@ -23,7 +23,13 @@ from isolang.foresee.played import PROFILES
 from isolang.foresee.schedules import Level
 from isolang.foresee.service import SQL
 from isolang.history.columns import COMMITTED
-from isolang.observe.wire.holds import commits_at_once, released_early, sent_together, stops_of
+from isolang.observe.wire.holds import (
+    commits_at_once,
+    looks_away,
+    released_early,
+    sent_together,
+    stops_of,
+)
 
 if TYPE_CHECKING:
     from isolang.court.case import CourtCase
@@ -134,7 +140,7 @@ class Trial:
                 self._released += released_early(turns)
             for turn in played.turns:
                 for statement in turn.statements:
-                    if depends_on_locks(statement.text):
+                    if looks_away(statement):
                         self.evidence.looking_away.append(statement.text)
         for number, call_of_case in enumerate(self._case.calls):
             if number not in committing:
@@ -197,8 +203,8 @@ class Trial:
             answer.error and not answer.refused and (n, answer.shown()) not in self._errors
             for n, answer in answers.items()
         )
-        if verdict.outcome == "valid" and is_plain and not fails:
-            return  # what the calls did is serializable, and nothing was unseen
+        if verdict.outcome == "valid" and is_plain and not fails and not evidence.looking_away:
+            return  # what the calls did is serializable, and the history has all that they did
         if self._searched_harms >= _MOST_HARMS:
             evidence.undecided.append(f"the harm of {_MOST_HARMS} schedules was sought, not of all")
             return

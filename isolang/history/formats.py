@@ -10,6 +10,8 @@ from msgspec import Struct
 from isolang.errors import HistoryError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from isolang.history.readers.reading import Files, Reading
 
 
@@ -21,28 +23,60 @@ class Format(Struct, frozen=True, kw_only=True):
             ``isolang.history.readers``; the module is imported when the function is first used.
         log_prefix: for formats whose history is a folder of log files, the prefix of the file
             names; otherwise empty.
+        in_pieces: the function that reads the format from a file without holding its text, in the
+            form of ``reader``; empty if the reader needs the text as a whole.
     """
 
     name: str
     title: str
     reader: str
     log_prefix: str = ""
+    in_pieces: str = ""
 
     def read(self, files: Files, **options: Any) -> Reading:
         """Read a history with the format's reader, passing all options to it.
 
         The ``timeout`` option is in seconds; 0 means no limit.
         """
-        module, _, function = self.reader.partition(":")
-        found = getattr(import_module(f"isolang.history.readers.{module}"), function)
-        reading: Reading = found(files, **options)
+        reading: Reading = _function(self.reader)(files, **options)
         return reading
+
+    def read_in_pieces(
+        self, file: int, name: str, take: Callable[[memoryview], object], *, timeout: float
+    ) -> Reading | None:
+        """Read a history from an open file without holding its text.
+
+        Args:
+            take: a function called with each piece of the file, in their order.
+
+        Returns:
+            The reading, or ``None`` if the text has to be read as a whole, for example to describe
+            an error.
+        """
+        if not self.in_pieces:
+            return None
+        reading: Reading | None = _function(self.in_pieces)(file, name, take, timeout=timeout)
+        return reading
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """Return the function ``module:function`` of ``isolang.history.readers``."""
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(
+        import_module(f"isolang.history.readers.{module}"), function
+    )
+    return found
 
 
 FORMATS: Final = {
     f.name: f
     for f in (
-        Format(name="edn", title="Jepsen/Elle operations in EDN", reader="jepsen:read"),
+        Format(
+            name="edn",
+            title="Jepsen/Elle operations in EDN",
+            reader="jepsen:read",
+            in_pieces="jepsen:read_in_pieces",
+        ),
         Format(name="jepsen-json", title="Jepsen/Elle operations in JSON", reader="jepsen:read"),
         Format(
             name="jepsen",
@@ -64,7 +98,12 @@ FORMATS: Final = {
         Format(name="hist", title="dbcop .hist text", reader="dbcop:read_hist"),
         Format(name="cobra", title="Cobra client logs T*.log", reader="cobra:read", log_prefix="T"),
         Format(name="viper", title="Viper JSON logs J*.log", reader="viper:read", log_prefix="J"),
-        Format(name="plume", title="Plume, PolySI and IsoVista text", reader="plume:read"),
+        Format(
+            name="plume",
+            title="Plume, PolySI and IsoVista text",
+            reader="plume:read",
+            in_pieces="plume:read_in_pieces",
+        ),
         Format(name="awdit", title="AWDIT text", reader="awdit:read"),
         Format(name="leopard", title="Leopard interval traces in JSON", reader="leopard:read"),
     )

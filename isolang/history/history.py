@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -346,6 +345,8 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
 def _digest(columns: Columns) -> str:
     """Return the SHA-256 digest of all columns, for a history not read from a file."""
+    import hashlib
+
     digest = hashlib.sha256()
 
     def add(part: object) -> None:

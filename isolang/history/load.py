@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from contextlib import suppress
 from functools import partial
@@ -11,6 +10,7 @@ from typing import IO, Any, Final
 
 from msgspec.structs import replace
 
+from isolang.digests import sha256
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history.before import with_initial
 from isolang.history.detect import Guess, detect, has_cobra_records
@@ -129,10 +129,10 @@ def _read(source: HistoryInput, options: ReadOptions, timeout: float) -> History
         lazy["possible"] = possible_places(files[0][1])
         files = tuple((file, with_possible_facts(text, file)) for file, text in files)
     reading = FORMATS[name].read(files, timeout=timeout, **more)
-    history = _history_of(reading, source, options, sha256=digest.hex())
+    used = model or name  # passing this name to --from reads the history the same way
+    history = _history_of(reading, source, options, format=used, sha256=digest.hex())
     return replace(
         history,
-        format=model or name,  # passing this name to --from reads the history the same way
         files=tuple(file for file, _ in files),
         ignored=source.ignored + ignored + reading.ignored,
         possible_facts=possible,
@@ -144,10 +144,10 @@ def _read(source: HistoryInput, options: ReadOptions, timeout: float) -> History
 def _read_in_pieces(
     where: str | Path | IO[bytes], options: ReadOptions, timeout: float
 ) -> History | None:
-    """Read a large file of operation maps in EDN without holding its text.
+    """Read a large file without holding its text.
 
-    The result is ``None`` if the text is needed as a whole: for another format, for compressed or
-    little data, or to describe an error.
+    The result is ``None`` if the text is needed as a whole: by the reader of its format, for
+    compressed or little data, or to describe an error.
     """
     meant_for_others = options.timestamps or options.failed_cas != "auto"
     if not isinstance(where, str | Path) or meant_for_others:
@@ -158,24 +158,26 @@ def _read_in_pieces(
         with Path(where).open("rb", buffering=0) as file:
             name = str(where)
             source = HistoryInput(name=name, files=((name, file.read(_HEAD)),))
-            if _choose_format(source, options.format)[0] != "edn":
-                return None
-            from isolang.history.readers.jepsen import read_in_pieces
-
+            form = FORMATS[_choose_format(source, options.format)[0]]
             file.seek(0)
-            digest = hashlib.sha256()
-            reading = read_in_pieces(file.fileno(), name, digest.update, timeout=timeout)
+            digest = sha256(_LARGE)
+            reading = form.read_in_pieces(file.fileno(), name, digest.update, timeout=timeout)
     except (OSError, HistoryError):
         return None
     if reading is None:
         return None
-    return _history_of(reading, source, options, sha256=digest.hexdigest())
+    return _history_of(reading, source, options, format=form.name, sha256=digest.hexdigest())
 
 
 def _history_of(
-    reading: Reading, source: HistoryInput, options: ReadOptions, *, sha256: str
+    reading: Reading,
+    source: HistoryInput,
+    options: ReadOptions,
+    *,
+    format: str,  # noqa: A002 - as in History
+    sha256: str,
 ) -> History:
-    """Return a history of operation maps in one file, of which no text is missing."""
+    """Return the history of a reading that has no possible facts."""
     notes = reading.notes
     initial_sentence = reading.initial
     if (initial := options.initial) is not None:
@@ -193,7 +195,7 @@ def _history_of(
     return History(
         columns=reading.columns,
         name=source.name,
-        format="edn",
+        format=format,
         files=tuple(file for file, _ in source.files),
         position_unit=reading.position_unit,
         initial=initial_sentence,
@@ -245,9 +247,10 @@ class _Digest:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._sum = hashlib.sha256()
+        size = sum(len(data) for _, data in files)
+        self._sum = sha256(size)
         self._thread: threading.Thread | None = None
-        if sum(len(data) for _, data in files) >= _LARGE:
+        if size >= _LARGE:
             self._thread = threading.Thread(target=self._update, daemon=True)
             self._thread.start()
 

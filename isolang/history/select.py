@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from isolang.arrays import int32_column, int64_column
+from isolang.digests import sha256
 from isolang.errors import HistoryError
 
 if TYPE_CHECKING:
@@ -46,13 +46,14 @@ def sub_history(
         raise HistoryError(msg)
     ops_column, txns_column = int64_column(keep), int32_column(txns)
     new, sessions = old.part(ops_column, txns_column)
-    kept = bytes(ops_column) + bytes(txns_column)
-    digest = hashlib.sha256(f"part of {history.sha256}:".encode() + kept).hexdigest()
+    kept = f"part of {history.sha256}:".encode() + bytes(ops_column) + bytes(txns_column)
+    digest = sha256(len(kept))
+    digest.update(kept)
     return replace(
         history,
         columns=new,
         ignored=(),
-        sha256=digest,
+        sha256=digest.hexdigest(),
         session_names=tuple(history.session_name(s) for s in sessions),
         # The file has a statement for each operation of the whole history.
         _lazy={**history.about_the_file(), "statements": {}},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from isolang.digests import sha256
 from isolang.errors import SpecError
 from isolang.language.includes import (
     Gathered,
@@ -175,9 +175,9 @@ def load_buffer(text: str, path: Path) -> Buffer:
 
 def _digest(sources: Sequence[SourceText]) -> str:
     """Return a SHA-256 digest of all texts and their lengths, in the given order."""
-    digest = hashlib.sha256()
-    for source in sources:
-        data = source.text.encode("utf-8")
+    texts = [source.text.encode("utf-8") for source in sources]
+    digest = sha256(sum(map(len, texts)))
+    for data in texts:
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
     return digest.hexdigest()

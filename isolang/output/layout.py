@@ -78,19 +78,19 @@ class Sheet(Struct, frozen=True, kw_only=True):
             [one if isinstance(one, Styled) else Styled(one) for one in row] for row in grid.rows
         ]
         widths = _widths([[cell.text for cell in row] for row in rows], grid, self.width)
+        indent, space = " " * grid.indent, " " * grid.space
         for row in rows:
             cells = [
                 list(wrap(cell.text, width, whole=cell.whole))
                 for cell, width in zip(row, widths, strict=False)
             ]
             for texts in zip_longest(*cells, fillvalue=""):
-                line = " " * grid.indent
+                parts = []
                 for number, (text, cell) in enumerate(zip(texts, row, strict=True)):
                     blanks = " " * (widths[number] - cells_of(text))
-                    painted = self._painted(Styled(text, cell.style))
-                    line += blanks + painted if number in grid.right else painted + blanks
-                    line += " " * grid.space
-                self._write(line)
+                    painted = self._painted(Styled(text, cell.style)) if cell.style else text
+                    parts.append(blanks + painted if number in grid.right else painted + blanks)
+                self._write(indent + space.join(parts))
 
     def _painted(self, part: Cell) -> str:
         if isinstance(part, str):
@@ -175,14 +175,15 @@ def wrap(text: str, width: int, *, whole: bool = False) -> Iterator[str]:
             continue
         taken, length = "", 0
         for word in _WORD.findall(line):
-            if taken and length + cells_of(word.rstrip()) > width:
+            rest, cells = word, cells_of(word.rstrip())
+            if taken and length + cells > width:
                 yield taken.rstrip()
                 taken, length = "", 0
-            rest = word
-            while not whole and cells_of(rest.rstrip()) > width:
+            while cells > width and not whole:
                 part = _longest_fitting_prefix(rest, width)
                 yield part
                 rest = rest[len(part) :]
+                cells = cells_of(rest.rstrip())
             taken += rest
             length += cells_of(rest)
         yield taken.rstrip()

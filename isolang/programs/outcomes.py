@@ -94,7 +94,9 @@ class OutcomeTable(Struct, frozen=True, kw_only=True):
             )
         at = self.levels.index(level)
         return tuple(
-            one for one in self.outcomes if standing_of_verdict(one.verdicts[at]) == standing
+            outcome
+            for outcome in self.outcomes
+            if standing_of_verdict(outcome.verdicts[at]) == standing
         )
 
     def outcomes_satisfying(self, target: ExistsCondition) -> list[Outcome]:
@@ -210,7 +212,7 @@ def _named(
     """Yield the levels with their names in the table.
 
     Raises:
-        OptionError: there is no level, or two have the same name.
+        OptionError: no level is given, or two have the same name.
     """
     if isinstance(levels, Mapping):
         named = list(levels.items())

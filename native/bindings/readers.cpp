@@ -161,7 +161,8 @@ nb::bytes read_in_large_pages(int file, std::size_t size) {
 // The lines of a file, piece by piece. It shows each piece to a function before it returns lines of it.
 class FilePieces {
  public:
-  FilePieces(int file, nb::handle take) : file_(file), take_(take), room_(kPieceBytes) {}
+  FilePieces(int file, nb::handle take, bool may_be_recording)
+      : file_(file), take_(take), may_be_recording_(may_be_recording), room_(kPieceBytes) {}
 
   // Throws NeedsWholeText if a line is longer than a piece, if the file cannot be read, or if it has a mark of an observed
   // recording, whose text other readers need.
@@ -179,6 +180,7 @@ class FilePieces {
     }
     given_ = ended_ ? have_ : end;
     const std::string_view lines(room_.data(), given_);
+    if (!may_be_recording_) return lines;
     if (contains(lines, ":perhaps", 'h') || contains(lines, ":observed true", 'b') || contains(lines, ";:unseen", ';'))
       throw NeedsWholeText("a recording");
     return lines;
@@ -214,22 +216,46 @@ class FilePieces {
 
   int file_;
   nb::handle take_;
+  bool may_be_recording_;
   std::vector<char> room_;
   std::size_t have_ = 0, given_ = 0;  // bytes read into the room, and those of them that `next` has returned
   std::uint64_t bytes_ = 0;
   bool ended_ = false;
 };
 
-nb::object read_edn_in_pieces(int file, std::size_t size, const std::string& file_name, nb::object take, double timeout) {
+// Reads a file without holding its text. Returns None if the text has to be read as a whole.
+template <typename Read>
+nb::object read_in_pieces(int file, std::size_t size, nb::handle take, double timeout, bool may_be_recording, Read&& read) {
   Budget budget = interruptible_budget(timeout);
-  FilePieces pieces(file, take);
+  FilePieces pieces(file, take, may_be_recording);
   std::optional<Reading> reading;
   {
     const nb::gil_scoped_release released;
-    reading = read_edn(TextInPieces{[&] { return pieces.next(); }, size}, file_name, budget);
+    reading = read(TextInPieces{[&] { return pieces.next(); }, size}, budget);
   }
   if (!reading) return nb::none();
   return as_python(std::move(*reading));
+}
+
+nb::object read_edn_in_pieces(int file, std::size_t size, const std::string& file_name, nb::object take, double timeout) {
+  return read_in_pieces(file, size, take, timeout, true, [&](const TextInPieces& text, Budget& budget) {
+    return read_edn(text, file_name, budget);
+  });
+}
+
+nb::object read_plume_in_pieces(int file, std::size_t size, const std::string& file_name, nb::object take, double timeout) {
+  return read_in_pieces(file, size, take, timeout, false,
+                        [&](const TextInPieces& text, Budget& budget) -> std::optional<Reading> {
+    try {
+      return read_plume(text, file_name, budget);
+    } catch (const NeedsWholeText&) {
+      return std::nullopt;
+    } catch (const ReadError&) {
+      return std::nullopt;
+    } catch (const UnsupportedInput&) {
+      return std::nullopt;
+    }
+  });
 }
 
 }  // namespace
@@ -273,7 +299,10 @@ void register_readers(nb::module_& m) {
   one_file("read_bincode", read_bincode);
   one_file("read_dbcop_json", read_dbcop_json);
   one_file("read_hist", read_hist);
-  one_file("read_plume", read_plume);
+  one_file("read_plume", static_cast<Reading (*)(std::string_view, const std::string&, Budget&)>(read_plume));
+  m.def("read_plume_in_pieces", &read_plume_in_pieces, "file"_a, "size"_a, "file_name"_a, "take"_a, "timeout"_a = 0.0,
+        "Reads a file of lines without holding its text; shows each piece of it to `take`. None if the text has to be read "
+        "as a whole.");
   one_file("read_awdit", read_awdit);
 }
 

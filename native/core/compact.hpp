@@ -34,6 +34,8 @@ class Mostly {
   T operator[](std::size_t i) const { return entries_.empty() ? kDefault : entries_[i]; }
   T back() const { return (*this)[size_ - 1]; }
 
+  // Makes room for entries of which some differ from the default.
+  void reserve(std::size_t size) { entries_.reserve(size); }
   void push_back(T entry) {
     if (entry != kDefault && entries_.empty()) entries_.assign(size_, kDefault);
     if (entry != kDefault || !entries_.empty()) entries_.push_back(entry);

@@ -18,7 +18,7 @@ class Awdit {
     bool open = false;          // whether a transaction of this session is being filled
     bool fresh_session = true;  // whether no transaction of this session has begun
     std::int64_t separators = 0, ops = 0;
-    expect_lines(h_, {p_, static_cast<std::size_t>(end_ - p_)});
+    expect_lines(h_, {p_, static_cast<std::size_t>(end_ - p_)}, static_cast<std::size_t>(end_ - p_));
     for (skip_blank(); p_ < end_; skip_blank()) {
       budget_.poll();
       const char c = *p_;

@@ -71,12 +71,12 @@ void check_size(const std::string& name, std::uint64_t bytes) {
                                   " bytes); hint: split it, or check a part of it");
 }
 
-void expect_lines(History& history, std::string_view text) {
+void expect_lines(History& history, std::string_view start, std::size_t bytes) {
   constexpr std::size_t kSample = 1 << 16;
-  if (text.size() < kSample) return;
-  const auto sample = text.substr(0, kSample);
+  if (start.size() < kSample) return;
+  const auto sample = start.substr(0, kSample);
   if (const auto lines = static_cast<std::size_t>(std::ranges::count(sample, '\n')); lines > 0)
-    history.reserve_operations(text.size() / (kSample / lines) * 9 / 8);
+    history.reserve_operations(bytes / (kSample / lines) * 9 / 8);
 }
 
 bool is_utf8(std::string_view text) {

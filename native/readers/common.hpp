@@ -45,9 +45,9 @@ std::string quoted_byte(unsigned char byte);
 inline constexpr std::uint64_t kMaxInput = std::uint64_t{16} << 30;
 void check_size(const std::string& name, std::uint64_t bytes);
 
-// Reserves room for about as many operations as the text has lines, judging by the first ones. What is not filled takes
+// Reserves room for about as many operations as a text of so many bytes has lines, judging by its start. What is not filled takes
 // no memory.
-void expect_lines(History& history, std::string_view text);
+void expect_lines(History& history, std::string_view start, std::size_t bytes);
 
 // Interns numbers as atoms. A small number (in practice, nearly every number is small) takes one array access. Any
 // other number takes one probe of a hash table.

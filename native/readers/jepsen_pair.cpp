@@ -329,7 +329,7 @@ class Pairing {
     }
     h_.reserve_operations(operations);
     const auto reserve = [&](auto&... columns) { (columns.reserve(transactions_.size()), ...); };
-    reserve(h_.txn_session, h_.txn_status, h_.txn_number);
+    reserve(h_.txn_session, h_.txn_status, h_.txn_begin, h_.txn_end, h_.txn_number);
     h_.op_start.reserve(transactions_.size() + 1);
     h_.list_values.reserve(in_.list_values.size());
   }

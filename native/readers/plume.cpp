@@ -24,14 +24,16 @@ struct Line {
 
 class Plume {
  public:
-  Plume(std::string_view data, const std::string& name, History& history, Budget& budget)
-      : p_(data.data()), end_(data.data() + data.size()), name_(name), h_(history), keys_(history.key_atoms),
+  // What follows `data` comes from `more`, unless it is null.
+  Plume(std::string_view data, const TextInPieces* more, const std::string& name, History& history, Budget& budget)
+      : p_(data.data()), end_(data.data() + data.size()), more_(more), name_(name), h_(history), keys_(history.key_atoms),
         values_(history.values), budget_(budget) {}
 
   void run(Remarks& remarks) {
     const std::int32_t zero = values_.natural(0);
-    expect_lines(h_, {p_, static_cast<std::size_t>(end_ - p_)});
-    while (p_ < end_) {
+    const std::size_t bytes = idx(end_ - p_);
+    expect_lines(h_, {p_, bytes}, more_ == nullptr ? bytes : more_->bytes);
+    while (p_ < end_ || next_piece()) {
       budget_.poll();
       ++line_;
       const char* q = p_;
@@ -41,7 +43,10 @@ class Plume {
         p_ = q + 1;
         continue;
       }
-      if (q == end_) break;
+      if (q == end_) {
+        p_ = end_;
+        continue;
+      }
       operation(zero);
     }
     if (h_.transactions() == 0)
@@ -57,6 +62,15 @@ class Plume {
   }
 
  private:
+  // Goes on with the next lines of the text. Returns false if there are none.
+  bool next_piece() {
+    if (more_ == nullptr) return false;
+    const std::string_view lines = more_->next();
+    p_ = lines.data();
+    end_ = p_ + lines.size();
+    return !lines.empty();
+  }
+
   void operation(std::int32_t zero) {
     start_ = p_;
     if (*p_ != 'r' && *p_ != 'w') bad("'r' or 'w'");
@@ -209,6 +223,7 @@ class Plume {
 
   const char* p_;
   const char* end_;
+  const TextInPieces* more_;
   const char* start_ = nullptr;  // start of the line
   const std::string& name_;
   History& h_;
@@ -231,7 +246,14 @@ class Plume {
 Reading read_plume(std::string_view data, const std::string& name, Budget& budget) {
   check_size(name, data.size());
   Reading out;
-  Plume(data, name, out.history, budget).run(out.remarks);
+  Plume(data, nullptr, name, out.history, budget).run(out.remarks);
+  return out;
+}
+
+Reading read_plume(const TextInPieces& text, const std::string& name, Budget& budget) {
+  check_size(name, text.bytes);
+  Reading out;
+  Plume(text.next(), &text, name, out.history, budget).run(out.remarks);
   return out;
 }
 

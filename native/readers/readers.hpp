@@ -79,8 +79,9 @@ Reading read_registers(std::string_view data, const std::string& name, FailedCas
 Reading read_bincode(std::string_view data, const std::string& name, Budget& budget);
 // Reads Cobra's client logs: one file is one client and one session.
 Reading read_cobra(const std::vector<NamedBytes>& files, bool timestamps, Budget& budget);
-// Reads Plume/PolySI/IsoVista text: lines of `r(key,value,session,txn)`.
+// Reads Plume/PolySI/IsoVista text: lines of `r(key,value,session,txn)`. The text may come piece by piece.
 Reading read_plume(std::string_view data, const std::string& name, Budget& budget);
+Reading read_plume(const TextInPieces& text, const std::string& name, Budget& budget);
 // Reads AWDIT's `test` text.
 Reading read_awdit(std::string_view data, const std::string& name, Budget& budget);
 

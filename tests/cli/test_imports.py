@@ -18,7 +18,18 @@ try:
 finally:
     print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)
 """
-SLOW = {"numpy", "rich", "networkx", "lark", "z3", "pysmt", "pygments", "markdown_it", "secrets"}
+SLOW = {
+    "numpy",
+    "rich",
+    "networkx",
+    "lark",
+    "z3",
+    "pysmt",
+    "pygments",
+    "markdown_it",
+    "secrets",
+    "_hashlib",
+}
 
 
 def imports_of(*arguments: str) -> tuple[int, set[str]]:

@@ -20,6 +20,7 @@ from isolang.declared import options_of
 from isolang.language.syntax import grammar
 from isolang.options import Options, ReadOptions
 
+VALID_QUEUE = "{:process 0, :type :invoke, :f :enqueue, :value 1}"
 VALID_EDN = (
     "{:type :invoke, :process 0, :f :txn, :value [[:w :x 1]]}\n"
     "{:type :ok, :process 0, :f :txn, :value [[:w :x 1]]}\n"
@@ -195,6 +196,7 @@ def test_the_example_of_a_help_works(capfd, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "history.edn").write_text(VALID_EDN)
     (tmp_path / "history.txt").write_text(VALID)
+    (tmp_path / "queue.edn").write_text(VALID_QUEUE)
     (tmp_path / "reports").mkdir()
     report = run_here(capfd, "check", "-s", "ser", "-o", "json", "history.txt").out
     (tmp_path / "reports" / "night.json").write_text(report)

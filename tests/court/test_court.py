@@ -83,3 +83,41 @@ def test_a_condition_in_a_transaction_that_was_rolled_back(court):
     assert made.code == 3, made.out + made.err
     assert "UNKNOWN: no violation was seen, but no order of the calls explains" in made.out
     assert "booking: 2 new rows, every order gives 1" in made.out
+
+
+TICKETS = """
+import os, sys, psycopg
+name, kind = sys.stdin.readline().split() if len(sys.argv) < 2 else ("setup", "")
+with psycopg.connect(os.environ["DATABASE_URL"]) as c:
+    if name == "setup":
+        c.execute("DROP TABLE IF EXISTS paper")
+        c.execute("DROP SEQUENCE IF EXISTS ticket")
+        c.execute("CREATE SEQUENCE ticket")
+        c.execute("SELECT setval('ticket', 1)")
+        c.execute("CREATE TABLE paper (who text PRIMARY KEY, number int)")
+    else:
+        if kind == "number":
+            (n,) = c.execute("SELECT pg_sequence_last_value('ticket') + 1").fetchone()
+            c.execute("SELECT setval('ticket', %s)", (n,))
+        else:
+            (n,) = c.execute("SELECT pg_try_advisory_xact_lock(7)::int").fetchone()
+        c.execute("INSERT INTO paper VALUES (%s, %s)", (name, n))
+"""
+
+
+@pytest.mark.parametrize("kind", ["number", "lock"])
+def test_what_no_history_shows_acquits_nobody(tmp_path, embedded, capfd, kind):
+    """Calls that take one number of a sequence twice, or find a lock held, are not acquitted."""
+    program, file = tmp_path / "tickets.py", tmp_path / "court.toml"
+    program.write_text(TICKETS)
+    file.write_text(
+        f"""
+        database = "postgresql://postgres@/postgres?host={embedded}"
+        prepare = "{sys.executable} {program} setup"
+        command = "{sys.executable} {program}"
+        calls = ["ann {kind}", "bob {kind}"]
+        """
+    )
+    made = run_here(capfd, "court", file)
+    assert made.code == 3, made.out + made.err
+    assert "no order of the calls explains what a" in made.out

@@ -1,4 +1,4 @@
-"""A large file of operation maps is read piece by piece, with the same result as from its text."""
+"""Large files in EDN and of Plume are read piece by piece, with the same results as at once."""
 
 from __future__ import annotations
 
@@ -34,9 +34,26 @@ def lines(more: str = "") -> list[str]:
     return made
 
 
-def whole(text: bytes) -> History:
+def plume_lines(apart: bool) -> list[str]:
+    """Return the lines of transactions of three sessions, of which some are aborted or blank.
+
+    If ``apart`` is set, lines of different transactions alternate.
+    """
+    written_lines = []
+    for i in range(3 * _TRANSACTIONS):
+        session = i % 3
+        name = -1 if i % 11 == 5 else 10 * i + 7
+        key, value = 10**9 + i % 7, 10**6 + i
+        written_lines.append(f"r({key},0,{session},{name})")
+        if apart and i > 100:
+            written_lines[-1:-1] = [f"w({key},{value - 100},{session},{10 * (i - 99) + 7})"]
+        written_lines += [f"w({key},{value},{session},{name})\r", *([" "] if i % 99 == 3 else [])]
+    return written_lines
+
+
+def whole(text: bytes, form: str = "edn") -> History:
     """Return the history that a text has if it is read at once."""
-    return load_history(io.BytesIO(text), "edn")
+    return load_history(io.BytesIO(text), form)
 
 
 def written(folder: Path, text: bytes) -> Path:
@@ -131,6 +148,34 @@ def test_errors(tmp_path: Path, pieces: list[bool], damage: str) -> None:
     data = "\n".join([*lines(), damage, *lines()[:2]]).encode()
     with pytest.raises(HistoryError) as at_once:
         whole(data)
+    path = written(tmp_path, data)
+    with pytest.raises(HistoryError) as in_pieces:
+        load_history(path)
+    assert str(in_pieces.value) == str(at_once.value).replace("<stream>", str(path))
+    assert pieces == [False]
+
+
+@pytest.mark.parametrize("end", ["\n", "", " ", "\n\n \n"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_plume_as_at_once(tmp_path: Path, pieces: list[bool], end: str, apart: bool) -> None:
+    """Lines of Plume that lie in two pieces are whole, however they are interleaved."""
+    text = ("\n".join(plume_lines(apart)) + end).encode()
+    assert len(text) > 2 << 20
+    read = load_history(written(tmp_path, text))
+    assert pieces == [True]
+    assert read.format == "plume"
+    assert same(read, whole(text, "plume"))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["w(1,2,3", "x(1,2,3,4)", "r(1,2,3,99999999999999999999)", "r(5,0,1,7)", "r" * 3_000_000],
+)
+def test_errors_of_plume(tmp_path: Path, pieces: list[bool], damage: str) -> None:
+    """An error in a later piece of lines has the message that it has if read at once."""
+    data = "\n".join([*plume_lines(apart=False), damage, "r(5,0,1,7)"]).encode()
+    with pytest.raises(HistoryError) as at_once:
+        whole(data, "plume")
     path = written(tmp_path, data)
     with pytest.raises(HistoryError) as in_pieces:
         load_history(path)

@@ -257,6 +257,28 @@ def weak_causal(x: Execution) -> bool:
     )
 
 
+def causal_memory(x: Execution) -> bool:
+    """Each process has a serialization of its operations and all writes that agrees with causality:
+    each of its reads returns the last write there.
+    """
+    before = x.before()
+
+    def has_view(session: int) -> bool:
+        own = {t for t in x.ran if x.history[t].session == session}
+        there = [t for t in x.ran if t in own or x.writes(t)]
+        return any(
+            all(
+                x.last(order[: order.index(t)], key) == source
+                for t, _, key, source in x.reads
+                if t in own
+            )
+            for order in _orders(x, lambda a, b: (a, b) in before, there)
+        )
+
+    sessions = {x.history[t].session for t in x.ran}
+    return not any(a == b for a, b in before) and all(map(has_view, sessions))
+
+
 def ssi_pivot(x: Execution) -> bool:
     """First committer wins, and nobody has anti-dependencies from and to concurrent ones."""
     for order in _orders(x, x.so):
@@ -394,6 +416,7 @@ DEFINITIONS: dict[str, Callable[[Execution], bool]] = {
     "regular-weak": regular_weak,
     "write-si": write_si,
     "weak-causal": weak_causal,
+    "causal-memory": causal_memory,
     "ssi-pivot": ssi_pivot,
     "slow-memory": slow_memory,
     "fork": fork,

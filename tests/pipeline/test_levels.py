@@ -20,6 +20,7 @@ from isolang.language.classify.route import route
 from isolang.language.hierarchy import IMPLIES, implications_among, implied_by
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
+from isolang.options import Options
 from isolang.pipeline.levels import NEED_TIMES, levels_of
 
 if TYPE_CHECKING:
@@ -174,31 +175,59 @@ def test_ser_settles_a_history_whose_transactions_access_one_key() -> None:
     judged: list[str] = []
     known: dict[str, Standing] = {"sser": "violated"}
     history = to_tool(with_wide_times(stale))
-    found = levels_of(history, progress=judged.append, explained=False, known=known)
+    levels = levels_of(history, progress=judged.append, explained=False, known=known)
     names = [name for name in judged if name in IMPLIES]
     assert names[:2] == ["ser", "ser-nosession"]
-    assert "ser-nosession" in found.strongest()
+    assert "ser-nosession" in levels.strongest()
     assert not {"si-nosession", "psi-nosession", "pc-nosession", "pl-3"} & {*names}
 
 
-def test_transactions_of_one_key_satisfy_psi_and_ser_alike() -> None:
-    """Without sessions: a cycle in one key implies one with at most one anti-dependency."""
-    outcomes = set()
-    for seed in range(60):
-        chance = random.Random(seed)
-        values: dict[str, list[int]] = {"x": [1], "y": [1]}
-        pieces = []
-        for number in range(2, 7):
-            key = chance.choice("xy")
-            reads = [f"r({key},{chance.choice(values[key])})" for _ in range(chance.randrange(3))]
-            write = [f"w({key},{number})"] if not reads or chance.random() < 0.6 else []
-            values[key] += [number] if write else []
-            pieces.append(" ".join(reads + write))
-        history = to_tool(parse(" || ".join(["w(x,1)", "w(y,1)", *pieces])))
-        psi, ser = (check(history, f"{level}-nosession").outcome for level in ("psi", "ser"))
-        assert psi == ser
-        outcomes.add(psi)
-    assert outcomes == {"valid", "invalid"}
+def history_of_one_key_each(seed: int) -> str:
+    """Return a history of two keys, of which each transaction accesses one."""
+    chance = random.Random(seed)
+    values: dict[str, list[str]] = {"x": ["nil"], "y": ["nil"]}
+    sessions: list[list[str]] = [[], [], []]
+    for number in range(1, 7):
+        key = chance.choice("xy")
+        reads = [f"r({key},{chance.choice(values[key][-3:])})" for _ in range(chance.randrange(3))]
+        write = [f"w({key},{number})"] if not reads or chance.random() < 0.6 else []
+        values[key] += [str(number)] if write else []
+        own = chance.choice(sessions)
+        times = f"@{10 * number - (8 if own else 25)}-{10 * number + chance.randrange(1, 20)}"
+        own[:] = [*own, " ".join((chance.choice(("", "", "?")) + " ".join(reads + write), times))]
+    return " || ".join(" -> ".join(session) for session in sessions if session)
+
+
+def test_levels_are_the_same_if_each_transaction_accesses_one_key() -> None:
+    """Of two of its adjacent anti-dependencies, the second leads to what the first overwrites."""
+    outcomes: dict[str, set[str]] = {}
+    for seed in range(16):
+        history = to_tool(parse(history_of_one_key_each(seed)))
+        for weaker, stronger in pipeline.levels._OF_ONE_KEY.items():
+            got, expected = (check(history, level).outcome for level in (weaker, stronger))
+            assert got == expected, (seed, weaker)
+            outcomes.setdefault(weaker, set()).add(got)
+    assert all(both == {"valid", "invalid"} for both in outcomes.values())
+
+
+def test_levels_that_are_the_same_for_one_key_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows changes no standing, and fewer levels are judged."""
+    histories = [to_tool(parse(history_of_one_key_each(seed))) for seed in range(20)]
+
+    def standings() -> tuple[list[dict[str, str]], int]:
+        judged: list[str] = []
+        options: dict[str, Any] = {"explained": False, "progress": judged.append}
+        of_each = [
+            {name: level.standing for name, level in levels.levels.items()}
+            for levels in (levels_of(h, Options(certify=False), **options) for h in histories)
+        ]
+        return of_each, len([name for name in judged if name in IMPLIES])
+
+    with_theorem, few = standings()
+    monkeypatch.setattr(pipeline.levels, "_OF_ONE_KEY", {})
+    without_theorem, many = standings()
+    assert with_theorem == without_theorem
+    assert few < many
 
 
 def test_strongest_and_weakest() -> None:

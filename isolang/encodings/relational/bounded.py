@@ -236,15 +236,9 @@ class Bounded(Interpretation[At]):
 
     @cached_property
     def _shown(self) -> dict[int, Relation]:
-        native = self._native
-        txn, start = native.writer_txn.tolist(), native.key_start.tolist()
-        steps: dict[int, dict[int, int]] = defaultdict(dict)
-        for before, after in zip(native.vo_before.tolist(), native.vo_after.tolist(), strict=True):
-            row = steps[bisect_right(start, before) - 1]
-            row[txn[before]] = row.get(txn[before], 0) | 1 << txn[after]
-        element = self._element
+        native, element = self._native, self._element
         found = {}
-        for key, rows in steps.items():
+        for key, rows in _known_steps(self.problem).items():
             pairs = (
                 (element[a], element[b], TRUE)
                 for a, row in transitive_closure(rows).items()
@@ -253,28 +247,24 @@ class Bounded(Interpretation[At]):
                 if b in element and b != native.n
             )
             found[key] = relation_of(self._between(pairs))
-        uncertain = (
+        uncertain = [
             (key, shown, self.included[reader]) for reader, key, shown in self.lists.orders()
-        )
-        for key, shown, included in (*uncertain, *self._contradicting_orders()):
+        ]
+        if find_order_contradiction(self.problem) is not None:
+            # The problem has what one of the lists shows, and the others contradict it.
+            certain = (
+                self._operations[t]
+                for t, inclusion in enumerate(native.inclusion.tolist()[: native.n])
+                if inclusion == InclusionStatus.IN
+            )
+            uncertain += [(key, shown, TRUE) for key, shown in self.lists.shown_in(certain)]
+        for key, shown, included in uncertain:
             there = ((a, b, included) for a, b in shown)
             more = {(a, b): literal for a, b, literal in self._between(there)}
             for i, j, literal in found.get(key, EMPTY).pairs():
                 more[i, j] = self.circuit.any_of([literal, more.get((i, j), FALSE)])
             found[key] = relation_of((i, j, more[i, j]) for i, j in sorted(more))
         return found
-
-    def _contradicting_orders(self) -> Iterator[tuple[int, list[tuple[int, int]], int]]:
-        """Yield what each certain list read shows, if these reads contradict each other.
-
-        The problem then has the order of one of them only.
-        """
-        if find_order_contradiction(self.problem) is None:
-            return
-        for t, inclusion in enumerate(self._native.inclusion.tolist()):
-            if inclusion == InclusionStatus.IN and t != self._native.n:
-                for key, values in self.lists.lists_in(self._operations[t]):
-                    yield key, self.lists.order_of(key, values), TRUE
 
     # --- events ---
 
@@ -327,15 +317,10 @@ class Bounded(Interpretation[At]):
                 if kind[op] in (WRITE, APPEND):
                     yield (key[op], element), op
 
-    @cached_property
-    def _operations(self) -> list[list[int]]:
-        """The successful operations of each transaction of the history."""
-        columns = self.history.columns
-        start, ok = columns.op_start.tolist(), columns.op_ok.tolist()
-        return [[op for op in range(*bounds) if ok[op]] for bounds in pairwise(start)]
-
     def _number_events(self) -> None:
         columns = self.history.columns
+        start, ok = columns.op_start.tolist(), columns.op_ok.tolist()
+        self._operations = [[op for op in range(*at) if ok[op]] for at in pairwise(start)]
         self._ops = [self._operations[t] for t in self.txns[1:]]
         self._event: dict[int, int] = {}
         self._event_numbers: list[int] = []
@@ -350,3 +335,17 @@ class Bounded(Interpretation[At]):
                 self._event[op] = len(self.txns) + len(self._owner)
                 self._event_numbers.append(first + op)
                 self._owner.append(element)
+
+
+def _known_steps(problem: Problem) -> dict[int, dict[int, int]]:
+    """Return, for each key, pairs of transactions whose closure is the version order in a problem.
+
+    The second elements are the bits of an integer.
+    """
+    native = problem.native
+    txn, start = native.writer_txn.tolist(), native.key_start.tolist()
+    steps: dict[int, dict[int, int]] = defaultdict(dict)
+    for before, after in zip(native.vo_before.tolist(), native.vo_after.tolist(), strict=True):
+        row = steps[bisect_right(start, before) - 1]
+        row[txn[before]] = row.get(txn[before], 0) | 1 << txn[after]
+    return steps

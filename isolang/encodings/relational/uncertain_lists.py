@@ -7,7 +7,7 @@ excluded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ class UncertainLists:
             (element, key, values)
             for element, literal in enumerate(included)
             if literal != TRUE
-            for key, values in self.lists_in(operations[element - 1])
+            for key, values in self._lists_in(operations[element - 1])
         ]
 
     def shown(self) -> list[tuple[int, int]]:
@@ -50,9 +50,17 @@ class UncertainLists:
     def orders(self) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
         """Yield the reader, the key, and the ordered pairs of writers of each list read."""
         for reader, key, values in self._reads:
-            yield reader, key, self.order_of(key, values)
+            yield reader, key, self._order_of(key, values)
 
-    def order_of(self, key: int, values: Sequence[int]) -> list[tuple[int, int]]:
+    def shown_in(
+        self, transactions: Iterable[Sequence[int]]
+    ) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+        """Yield the key and the ordered pairs of each list read among transactions' operations."""
+        for operations in transactions:
+            for key, values in self._lists_in(operations):
+                yield key, self._order_of(key, values)
+
+    def _order_of(self, key: int, values: Sequence[int]) -> list[tuple[int, int]]:
         """Return the ordered pairs of writers that a list shows.
 
         A list orders the writers of its elements, and puts the writers of missing elements after
@@ -90,7 +98,7 @@ class UncertainLists:
             if self._kind[op] == APPEND
         }
 
-    def lists_in(self, operations: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+    def _lists_in(self, operations: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
         """Yield the key and the elements of each list read among some operations."""
         for op in operations:
             value = self._value[op]

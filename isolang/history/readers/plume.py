@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING, Any
+
 from isolang.history.readers.reading import (
     Files,
     Reading,
@@ -9,6 +12,11 @@ from isolang.history.readers.reading import (
     count_remarks,
     quantity,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from isolang._native import Columns
 
 
 def read(files: Files, *, timeout: float) -> Reading:
@@ -20,7 +28,22 @@ def read(files: Files, *, timeout: float) -> Reading:
     from isolang import _native
 
     ((name, data),) = files
-    columns, report = call_native(_native.read_plume, data, name, timeout=timeout)
+    return _reading(*call_native(_native.read_plume, data, name, timeout=timeout))
+
+
+def read_in_pieces(
+    file: int, name: str, take: Callable[[memoryview], object], *, timeout: float
+) -> Reading | None:
+    """Read a history from an open file; see ``Format.read_in_pieces``."""
+    from isolang import _native
+
+    shown_name = name.encode("utf-8", "backslashreplace").decode()
+    size = os.fstat(file).st_size
+    found = _native.read_plume_in_pieces(file, size, shown_name, take, timeout=timeout)
+    return None if found is None else _reading(*found)
+
+
+def _reading(columns: Columns, report: Mapping[str, Any]) -> Reading:
     notes = count_remarks(
         report, ("zero_writes", "write", "of 0: a read of 0 may come from there, too")
     )

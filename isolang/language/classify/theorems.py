@@ -35,7 +35,7 @@ from isolang.language.vocabulary import BEGIN_WITH_T0, FROM_T0, NAMED, TESTS
 
 _ORDER_OF_LETTERS = (*FROM_T0, "wr")
 _LETTERS = frozenset(_ORDER_OF_LETTERS)
-_NOT_ONE = frozenset(("",))  # of what is no letter
+_NO_LETTERS = frozenset(("",))  # in place of the letters of an expression of another form
 _BEGIN_WITH_T0 = BEGIN_WITH_T0 - {"ww"}
 
 _BY_ORDER = (
@@ -282,9 +282,9 @@ def _letters_and_more(
     letters: frozenset[str] = frozenset()
     more: list[Core] = []
     for part in () if e is None else union_parts(e):
-        found = _letters(part, more=frozenset(("vo",)))
-        if found is not None:
-            letters |= found
+        names_of_letters = _letters(part, more=frozenset(("vo",)))
+        if names_of_letters is not None:
+            letters |= names_of_letters
         elif names(part).isdisjoint(chosen):
             more.append(part)
         else:
@@ -301,7 +301,7 @@ def _is_tested(e: Core, letters: frozenset[str] = _LETTERS) -> bool:
     """Return whether ``e`` is a union of letters between tests, such as ``[W] ; so ; [R]``."""
     parts = e.parts if isinstance(e, Seq) else (e,)
     steps = [part for part in parts if not _is_test(part)]
-    return len(steps) == 1 and (_letters(steps[0]) or _NOT_ONE) <= letters
+    return len(steps) == 1 and (_letters(steps[0]) or _NO_LETTERS) <= letters
 
 
 def _is_vis_then_letter(e: Core, vis: str) -> TypeGuard[Seq]:

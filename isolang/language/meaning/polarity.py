@@ -31,9 +31,8 @@ def polarity_warnings(spec: Spec) -> list[str]:
         warnings += _warn_of_mixed_keys(spec, check)
         warnings += _warn_of_implied_check(spec, check)
         warnings += _warn_of_negation(spec, check, chosen)
-        for part in (check.expr, check.bound):
-            if part is not None:
-                warnings += _warn_of_difference(spec, check, part, chosen)
+        for part in _compared(check):
+            warnings += _warn_of_difference(spec, check, part, chosen)
     for exists in spec.exists:
         if exists.kind == "relation" and _declared_in(spec, exists):
             warnings += _warn_of_missing_bound(spec, exists)
@@ -120,6 +119,19 @@ def _warn_of_negation(spec: Spec, check: Check, chosen: set[str]) -> Iterator[st
             "require it of every choice, leave out `not`"
         )
         yield message_at(check.pos, spec.texts, what, hint=hint)
+
+
+def _compared(check: Check) -> Iterator[Core]:
+    r"""Yield what a check compares; ``for each x: require a in b`` is ``empty for x: a \ b``."""
+    body = check.expr
+    while isinstance(body, ForKey):
+        body = body.body
+    if check.kind == "empty" and body is not check.expr and isinstance(body, Diff):
+        yield from (body.left, body.right)
+        return
+    yield check.expr
+    if check.bound is not None:
+        yield check.bound
 
 
 def _warn_of_difference(spec: Spec, check: Check, e: Core, chosen: set[str]) -> Iterator[str]:

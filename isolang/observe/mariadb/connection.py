@@ -141,8 +141,10 @@ class ProxiedConnection:
             while True:
                 self._client.write(await self._server.read())
                 await self._client.drain()
-        else:
+        elif code in packets.OTHERS:
             await self._other(data)
+        else:
+            raise ValueError(f"command {code}; hint: connect to the proxy without compression")
         return True
 
     async def _other(self, data: bytes) -> None:

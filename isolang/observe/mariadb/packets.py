@@ -49,6 +49,9 @@ CHANGE_USER, BINLOG_DUMP, TABLE_DUMP = 17, 18, 19
 PREPARE, EXECUTE, LONG_DATA, CLOSE, FETCH = 22, 23, 24, 25, 28
 RESET_CONNECTION, BULK_EXECUTE = 31, 250
 
+OTHERS: Final = frozenset(range(1, 32))
+"""Commands. A client that compresses although it was not offered sends others, such as 0."""
+
 LONGEST: Final = 0xFFFFFF
 """The length of a packet that goes on in the next one."""
 ENDS_ROWS: Final = 9

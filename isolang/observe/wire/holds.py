@@ -190,7 +190,21 @@ def stops_of(turns: Sequence[Turn]) -> Iterator[int]:
 
 def _changes(statement: TurnStatement) -> bool:
     """Return whether a call has seen or changed more, or has fewer locks, after a statement."""
-    return statement.kind not in _CHANGE_NOTHING or _releases(statement)
+    is_read = statement.kind not in _CHANGE_NOTHING
+    return is_read or _releases(statement) or looks_away(statement)
+
+
+def looks_away(statement: TurnStatement) -> bool:
+    """Return whether a statement depends on locks that others hold, or on sequences they have set.
+
+    No history shows either.
+
+    >>> looks_away(TurnStatement("select", "SELECT id FROM job FOR UPDATE SKIP LOCKED"))
+    True
+    >>> looks_away(TurnStatement("quiet", "SELECT 1"))
+    False
+    """
+    return _LOOKS_AWAY.search(statement.text) is not None
 
 
 def _releases(statement: TurnStatement) -> bool:
@@ -254,6 +268,11 @@ def commits_at_once(turns: Sequence[Turn]) -> list[str]:
 
 _LOCKS: Final = re.compile(r"\bfor\s+(no\s+key\s+update|update|key\s+share|share)\b", re.IGNORECASE)
 _ENDS: Final = frozenset({"commit", "rollback"})
+_LOOKS_AWAY: Final = re.compile(
+    r"\b(skip\s+locked|nowait|pg_try_advisory\w*|lock_timeout|statement_timeout|pg_locks"
+    r"|pg_blocking_pids|pg_stat_activity|setval|last_value|pg_sequence_last_value)\b",
+    re.IGNORECASE,
+)
 _UNLOCKS: Final = re.compile(r"\bpg_advisory_unlock|\bdiscard\s+all\b", re.IGNORECASE)
 _CHANGE_NOTHING: Final = frozenset(
     {"quiet", "begin", "level", "forget", "savepoint", "release", "back"}

@@ -13,6 +13,7 @@
 // CC, the search saturates: it orders only the writers that its order contradicts, without decisions.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -108,9 +109,10 @@ class Pruner {
     std::uint32_t number;  // number of edges known at that time
     Impossible reverse;
   };
-  std::vector<Order> orders;
+  // There may be many, and nobody knows how many: a vector would take twice their memory, or more while it grows.
+  std::deque<Order> orders;
   std::vector<Impossible> reasons;
-  std::vector<Edge> backs;
+  std::deque<Edge> backs;
 
   // For each pair of writers of a key, whether its order is settled, as flat lists of pairs. The
   // writes of T0 come first and are left out. Call pairs() after run() has returned true.

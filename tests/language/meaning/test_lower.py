@@ -180,3 +180,12 @@ def test_a_graph_of_all_keys_is_pointed_out() -> None:
     assert "for each x: acyclic ww[x] | rw[x]" in warning
     each = load_spec('include "adya.iso"\nfor each x: acyclic ww[x] | rw[x] as c\n')
     assert polarity_warnings(each) == []
+
+
+def test_what_each_key_requires_of_a_chosen_relation_is_no_difference() -> None:
+    """`for each x: require a in r[x]` becomes a difference, but nobody has written one."""
+    rule = "exists r[x] : relation on T\nfor each x: require wr[x] in r[x] as c\n"
+    text = f'include "adya.iso"\n{rule}empty for x: r[x] ; r[x] as d\n'
+    assert polarity_warnings(load_spec(text)) == []
+    (warning,) = polarity_warnings(load_spec(f"{text}empty for x: (so \\ r[x]) ; so as e\n"))
+    assert "gets smaller as `r`, which is chosen, gets larger" in warning

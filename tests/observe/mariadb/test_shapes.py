@@ -183,3 +183,17 @@ def test_times_that_are_compared_with_texts(mariadb, tmp_path):
         application.stop()
     assert application.unseen == {}
     assert application.outcome("ser") == "invalid"
+
+
+def test_a_client_that_compresses_unasked(mariadb, tmp_path):
+    """Its connection is closed and counted; it does not wait for an answer for ever."""
+    with observed(mariadb, tmp_path / "h.edn") as application:
+        client = Raw(7 << 16, host="127.0.0.1", port=application.observer.port)
+        command = b"\3SELECT 1"
+        packet = len(command).to_bytes(3, "little") + b"\0" + command
+        client._raw._sock.sendall(len(packet).to_bytes(3, "little") + bytes(4) + packet)
+        client._raw._sock.settimeout(20)
+        with pytest.raises(client._raw.Error):
+            client._raw._read_packet()
+        application.stop()
+    assert {kind_of(what) for what in application.unseen} == {"databases"}

@@ -37,6 +37,9 @@ class PairedOperation(Struct, kw_only=True):
         invoked: the ``:value`` of the invocation, or of the completion if the invocation is
             missing.
         value: the ``:value`` of an ``:ok`` completion; otherwise ``None``.
+        key: the ``:key`` of the invocation; ``None`` if it has none.
+        completion: the ``:value`` of the completion, whatever its type.
+        error: the ``:error`` of the completion.
         group: the operation's independent key; ``None`` if it has none.
     """
 
@@ -49,6 +52,9 @@ class PairedOperation(Struct, kw_only=True):
     status: int = c.INDETERMINATE
     invoked: Any = None
     value: Any = None
+    key: Any = None
+    completion: Any = None
+    error: Any = None
     group: Any = None
 
     @property
@@ -126,6 +132,8 @@ class _Event(Struct, frozen=True, kw_only=True):
     process: int | None
     function: Any
     value: Any
+    key: Any
+    error: Any
 
 
 class _Pairing:
@@ -169,6 +177,8 @@ class _Pairing:
                 process=process,
                 function=_word(fields.get("f")),
                 value=fields.get("value"),
+                key=fields.get("key"),
+                error=fields.get("error"),
             )
             kind = _word(fields.get("type"))
             if kind == "ok" and "value" not in fields and self.misspelt(fields, "value"):
@@ -242,6 +252,7 @@ class _Pairing:
             session=self.session(object() if alone else process, process),
             begin=event.position,
             invoked=event.value,
+            key=event.key,
         )
         now.append(done)
         self.done.append(done)
@@ -272,6 +283,7 @@ class _Pairing:
                 f":{done.function}, invoked in line {done.line})",
             )
         done.status = _TYPES[kind]
+        done.completion, done.error = event.value, event.error
         if kind == "ok":
             done.value = event.value
         if kind != "info":

@@ -74,7 +74,8 @@ def _detect_kind(ops: Operations, model: str) -> tuple[str, list[str]]:
         names = ", ".join(f":{name}" for name in list(functions)[:8])
         msg = (
             f"{ops.name}: unknown workload (got :f {names}, expected :transfer and :read, "
-            ":add and :read, or :write and :read)"
+            ":add and :read, or :write and :read); hint: `isocheck linearize --model` judges "
+            "queues, stacks, locks and models of your own"
         )
         raise UnsupportedError(msg)
     others = {f: n for f, n in functions.items() if f not in _KNOWN[kind]}
