@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from isolang.errors import HistoryError, ModelError, message_in_one_line, unknown_name_details
@@ -52,14 +52,14 @@ def _initial(text: str) -> Any:
 
 
 def _from_file(path: str, name: str) -> Model:
-    module_name = f"isolang_model_{Path(path).stem}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None or not Path(path).is_file():
+    if not Path(path).is_file():
         raise ModelError(f"{path}: no such file (expected a Python file with a model)")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module  # as an import does: the file's classes refer to it
+    module = ModuleType(f"isolang_model_{Path(path).stem}")
+    module.__file__ = path
+    sys.modules[module.__name__] = module  # as an import does: the file's classes refer to it
     try:
-        spec.loader.exec_module(module)
+        # Without byte code beside the file: after a change within a second, it would be used again.
+        exec(compile(Path(path).read_bytes(), path, "exec"), vars(module))
     except Exception as error:
         msg = f"{path}: cannot load the model ({type(error).__name__}: {error})"
         raise ModelError(msg) from error

@@ -40,8 +40,11 @@ struct Transaction {
 std::string nearest_model(std::string function) {
   std::erase_if(function, [](char c) { return c == ':' || c == '"'; });  // of EDN, of JSON
   if (function == "enqueue" || function == "dequeue" || function == "drain")
-    return "the nearest model of a queue is a key for each element: [[:w v 1]] for an enqueue, [[:r v 1] [:w v 2]] "
-           "for a dequeue; an element that is taken twice is seen then, the order of elements is not";
+    return "`isocheck linearize --model queue` judges queues; in transactions, the nearest model of a queue is a key "
+           "for each element: [[:w v 1]] for an enqueue, [[:r v 1] [:w v 2]] for a dequeue; an element that is taken "
+           "twice is seen then, the order of elements is not";
+  if (function == "push" || function == "pop") return "`isocheck linearize --model stack` judges stacks";
+  if (function == "acquire" || function == "release") return "`isocheck linearize --model mutex` judges locks";
   if (function == "generate")
     return "the nearest model of unique names is a key for each: [[:r id nil] [:w id 1]]";
   return "write it as a transaction of reads and writes, [[:r k v] [:w k v] …] or [[:r k [v …]] [:append k v] …]; "

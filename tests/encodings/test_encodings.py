@@ -79,10 +79,13 @@ def test_the_worked_example_in_relations():
     assert sorted(found.edges[found.edges[:, 2] != 0, 2].tolist()) == [-3, -3, -2, 2, 3]
 
 
+OBJECTS = ("queue.edn", "store.edn")  # logs of objects, for `isocheck linearize`
+
+
 def test_pruning_settles_more_and_more():
     """Each stage leaves fewer choices; settled and open pairs are together all pairs."""
     for path in (ROOT / "examples").glob("*.*"):
-        if path.suffix not in (".txt", ".edn", ".bincode"):
+        if path.suffix not in (".txt", ".edn", ".bincode") or path.name in OBJECTS:
             continue
         stages = [polygraph(path, prune) for prune in PRUNE]
         assert len({len(p.open) + len(p.settled) for p in stages if not p.contradiction}) == 1

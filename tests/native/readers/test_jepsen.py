@@ -378,11 +378,19 @@ def test_edn_errors_name_the_line(text: str | bytes, message: str) -> None:
         ),
         (
             '{"type":"ok","f":"dequeue","value":3,"process":0}',
-            "hint: the nearest model of a queue is a key for each element",
+            "hint: `isocheck linearize --model queue` judges queues; in transactions, the nearest",
         ),
         (
             "{:type :ok :f :enqueue :value 3 :process 0}",
-            "hint: the nearest model of a queue is a key for each element",
+            "the nearest model of a queue is a key for each element",
+        ),
+        (
+            "{:type :ok :f :pop :value 3 :process 0}",
+            "hint: `isocheck linearize --model stack` judges stacks",
+        ),
+        (
+            '{"type":"invoke","f":"acquire","process":0}',
+            "hint: `isocheck linearize --model mutex` judges locks",
         ),
         (
             "{:type :ok :f :generate :value 3 :process 0}",
