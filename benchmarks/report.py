@@ -122,6 +122,7 @@ def _beside(row: Row) -> tuple[str, ...]:
     ratio = other["cpu"] / mine["cpu"]
     verdict = f"{ratio:.1f} × as fast" if ratio >= 1 else f"behind: {1 / ratio:.1f} × the time"
     since = f"isocheck takes {row['since']:.2f} of its time" if "since" in row else ""
+    since += f" and {row['megabytes_since']} MB" if "megabytes_since" in row else ""
     return row["task"], _cost(mine), _cost(other), verdict, since
 
 
