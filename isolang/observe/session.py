@@ -97,7 +97,7 @@ class Session:
             return
         made, one = done.statement.plan, self.transaction
         kind = made.kind
-        self.texts.conditions.note_statement(done, self.observation.epoch)
+        self.texts.note_statement(done, self.observation.epoch)
         is_quiet = kind == "quiet" and {*done.statement.unseen} <= {CATALOGUE}
         if one is not None and done.note is not None and (is_quiet or kind in ("level", "forget")):
             one.sent += 1
@@ -144,6 +144,8 @@ class Session:
             one.roll_back_to(made.name)
             self.cursors.forget_rolled_back(one)
             one.has_doubtful_times = True
+            if one.altered:  # the names have their earlier meanings
+                note_change(self.observation)
         elif kind in ("ddl", "routine", "truncate"):
             note_definition(self.observation, self.texts.rewriter, one, done.statement)
         else:
@@ -175,7 +177,7 @@ class Session:
         else:
             one.unclear |= bool(done.statement.unseen)
             self._note_snapshot(one, "select")
-            self.texts.conditions.note_statement(done, self.observation.epoch)
+            self.texts.note_statement(done, self.observation.epoch)
             self.cursors.declare(done, one)
         return True
 
@@ -225,7 +227,7 @@ class Session:
             record_statement(self.observation, one, done)
         self.cursors.end(one, outcome)
         self.transaction = None
-        self.texts.conditions.return_to_earlier(ended=True)
+        self.texts.return_to_earlier(ended=True)
         self._history.end(one, outcome, error or one.error)
         if one.altered:
             self._history.evaluated.refuse_new()
@@ -238,7 +240,7 @@ class Session:
         one = self.transaction
         self.texts.is_in_block = status == "T"
         if status == "I":
-            self.texts.conditions.return_to_earlier(ended=True)
+            self.texts.return_to_earlier(ended=True)
         if one is None:
             if status != "I":
                 self._history.unseen.note(NO_BEGIN)
@@ -261,7 +263,7 @@ class Session:
         self, done: ExecutedStatement | None, state: str, message: str, *, fatal: bool
     ) -> None:
         """Note an error reported by the server."""
-        self.texts.conditions.return_to_earlier(ended=False)
+        self.texts.return_to_earlier(ended=False)
         if done is not None and done.statement.requests is not None:
             self.cursors.skip(done.statement.requests.name)
         if self.transaction is None:

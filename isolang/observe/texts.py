@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from isolang.observe.observation import Observation
+from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.sql.settings import SettingsOfSession
 
@@ -27,6 +28,7 @@ class SessionTexts:
         self.rewriter = observation.dialect.rewriter(observation.database)
         self.conditions = SettingsOfSession()
         self.default_level, self.is_in_block = "read committed", False
+        self._names_may_return = False
 
     @property
     def knows_definitions(self) -> bool:
@@ -62,12 +64,34 @@ class SessionTexts:
                 self._observation.database.keys_hold = False
         return level
 
+    def note_statement(self, done: ExecutedStatement, epoch: int) -> None:
+        """Note what a completed statement changes for later ones; ``epoch`` counts definitions."""
+        self.conditions.note_statement(done, epoch)
+        plan = done.statement.plan
+        if "set_config" in plan.names:
+            self.rewriter.forget()
+            self._names_may_return = True
+        elif plan.kind == "back":
+            self.return_to_earlier(ended=False)
+
+    def return_to_earlier(self, *, ended: bool) -> None:
+        """Note that something was rolled back, or that a transaction has ended.
+
+        ``SET LOCAL search_path``, or one that is rolled back, gave names other meanings until then.
+        """
+        self.conditions.return_to_earlier(ended=ended)
+        if self._names_may_return:
+            self.rewriter.forget()
+        if ended:
+            self._names_may_return = False
+
     def forget(self, text: str) -> str:
         """Note a statement that may change the meaning of names, or the isolation level.
 
         Return the level that it gives to the current transaction; empty if it gives none.
         """
         self.rewriter.forget()
+        self._names_may_return = True
         lower = text.lower()
         level = _LEVEL.search(lower)
         if level and "default_transaction_isolation" in lower:

@@ -63,7 +63,12 @@ _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n
     '\m(select|perform|execute|from|update|delete|merge|call|query|table|copy)\M' OR (
      SELECT true FROM pg_catalog.pg_proc q WHERE q.prokind = 'f' AND q.provolatile <> 'i'
       AND q.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
-      AND pg_catalog.strpos(body, q.proname || '(') > 0 LIMIT 1) IS NOT NULL)))
+      AND pg_catalog.strpos(body, q.proname || '(') > 0 LIMIT 1) IS NOT NULL
+    OR body ~* '\minsert\M' AND (
+     SELECT true FROM pg_catalog.pg_trigger o JOIN pg_catalog.pg_class r ON r.oid = o.tgrelid
+     WHERE NOT o.tgisinternal AND o.tgenabled <> 'D' AND CASE WHEN r.relname ~ '^\w+$'
+      THEN body ~* ('\m' || r.relname || '\M') ELSE pg_catalog.strpos(body, r.relname) > 0 END
+     LIMIT 1) IS NOT NULL)))
   FROM (SELECT g.tgtype & 3 = 3 AS keeps, g.tgfoid AS oid FROM pg_catalog.pg_trigger g
     WHERE NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgrelid IN (
      SELECT c.oid UNION ALL SELECT relid FROM pg_catalog.pg_partition_tree(c.oid))
@@ -74,6 +79,11 @@ _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n
       UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_catalog.pg_constraint k
       WHERE k.conrelid IN (
        SELECT c.oid UNION ALL SELECT relid FROM pg_catalog.pg_partition_tree(c.oid))
+      UNION ALL SELECT 'pg_trigger'::regclass, w.oid FROM pg_catalog.pg_trigger w
+      WHERE NOT w.tgisinternal AND w.tgqual IS NOT NULL AND w.tgenabled <> 'D' AND w.tgrelid IN (
+       SELECT c.oid UNION ALL SELECT relid FROM pg_catalog.pg_partition_tree(c.oid))
+      UNION ALL SELECT 'pg_type'::regclass, a.atttypid FROM pg_catalog.pg_attribute a
+      WHERE a.attrelid = c.oid AND a.attnum > 0
       UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_catalog.pg_attribute a
       JOIN pg_catalog.pg_constraint k ON k.contypid = a.atttypid
       WHERE a.attrelid = c.oid AND a.attnum > 0) x
@@ -451,8 +461,8 @@ def parse_description(text: str) -> tuple[str, Table | None]:
     made_key = [one for one in numbers.values() if one.name in key]
     why = (
         CATALOGUE if schema in ("pg_catalog", "information_schema")
-        else TEMPORARY if persistence == "t"
         else VIEWS if kind in "vm"
+        else TEMPORARY if persistence == "t"
         else FOREIGN_TABLES if kind == "f"
         else RULES if rules or hides
         else CHILDREN if partition or (children and kind != "p")

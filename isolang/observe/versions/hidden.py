@@ -39,7 +39,12 @@ def count_hidden(facts: StatementFacts) -> None:
     only_adds = only_adds and hidden <= _KINDS_OF_TABLES
     if hidden and not only_adds and not table_added_to(facts.statement.text):
         unseen.note_read(None if hidden & _READ_ANYTHING else facts.statement.names)
-    if any(table.readers for table in facts.statement.triggered):
+    triggered = facts.statement.triggered
+    if {CASCADES, COPY}.intersection(in_log):
+        # The tables that they write are not known.
+        current = facts.observation.tables.current()
+        triggered += tuple(one for one in current if one.readers and one not in triggered)
+    if any(table.readers for table in triggered):
         unseen.note_read(None)
     for what in facts.statement.unseen:
         adds = made.kind == "insert" and what in _KINDS_OF_TABLES
@@ -49,7 +54,7 @@ def count_hidden(facts: StatementFacts) -> None:
             facts.note_unseen(what, table=name_parts(made.tables[0])[-1] if adds else "")
         elif what == PARTITIONED and made.kind != "insert":
             facts.note_unseen(CONDITIONS)
-    for table in facts.statement.triggered:
+    for table in triggered:
         _note_functions(facts, table.readers)
     if facts.done.mark:
         transaction = facts.transaction
@@ -69,7 +74,9 @@ def _log_shows(facts: StatementFacts, what: str) -> bool:
         return False
     if what == PARTITIONED:
         return not (made.upserts or made.may_skip)
-    return what in (TRIGGERS, CASCADES, COPY)
+    if what == COPY:  # COPY (query) also reads
+        return bool(facts.statement.part) and facts.statement.part[1].text != "("
+    return what in (TRIGGERS, CASCADES)
 
 
 def _note_functions(facts: StatementFacts, functions: Iterable[str]) -> None:
