@@ -43,7 +43,7 @@ def count_hidden(facts: StatementFacts) -> None:
     if {CASCADES, COPY}.intersection(in_log):
         # The tables that they write are not known.
         current = facts.observation.tables.current()
-        triggered += tuple(one for one in current if one.readers and one not in triggered)
+        triggered += tuple(table for table in current if table.readers and table not in triggered)
     if any(table.readers for table in triggered):
         unseen.note_read(None)
     for what in facts.statement.unseen:
