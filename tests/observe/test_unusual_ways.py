@@ -37,6 +37,16 @@ PAIR = (
     "INSERT INTO child VALUES (1), (2)",
     "CREATE TRIGGER t BEFORE DELETE ON child FOR EACH ROW EXECUTE FUNCTION reads()",
 )
+LYING = (
+    "CREATE FUNCTION g(i int) RETURNS int LANGUAGE sql IMMUTABLE AS "
+    "'SELECT balance FROM public.account WHERE id = i'",
+)
+PURE = (
+    "CREATE FUNCTION g(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN "
+    "IF i IS DISTINCT FROM 3 THEN RETURN extract(day FROM date ''2020-01-01''); END IF; "
+    "RETURN (SELECT max(x) FROM unnest(ARRAY[i]) x); END'"
+)
+MADE = "CREATE TABLE made (id int PRIMARY KEY, n int GENERATED ALWAYS AS (g(id)) STORED)"
 READING = "CREATE TRIGGER t BEFORE INSERT ON item FOR EACH ROW EXECUTE FUNCTION reads()"
 CHAIN = (
     READING,
@@ -58,6 +68,21 @@ CASES = {
         ("CREATE TRIGGER t BEFORE INSERT ON item FOR EACH ROW WHEN (f(NEW.id) > 0) "
          "EXECUTE FUNCTION nothing()",),
         "1 INSERT INTO item VALUES (1)\n1 COMMIT", "valid", {"functions"},
+    ),
+    "a function that is declared IMMUTABLE and reads": (
+        LYING, "1 SELECT g(1)\n1 COMMIT", "valid", {"functions"},
+    ),
+    "the function of a generated column that reads": (
+        (*LYING, MADE),
+        "1 INSERT INTO made VALUES (1)\n1 COMMIT", "valid", {"functions"},
+    ),
+    "the function of an index that reads": (
+        (*LYING, "CREATE INDEX ON item (g(id))"), "1 INSERT INTO item VALUES (1)\n1 COMMIT",
+        "valid", {"functions"},
+    ),
+    "a function that is IMMUTABLE": (
+        (PURE, MADE),
+        "1 SELECT g(1)\n1 INSERT INTO made VALUES (1)\n1 COMMIT", "valid", set(),
     ),
     "the function of a domain's default": (
         ("CREATE DOMAIN money_of AS int DEFAULT f(1)",

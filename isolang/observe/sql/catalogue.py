@@ -48,6 +48,14 @@ _EXACT: Final = json.JSONDecoder(parse_float=Decimal)
 _LARGEST_IMAGE: Final = 65536  # the largest number of bytes of a row to keep, as it is stored
 _COLUMNS_IN_GROUP: Final = 50  # a function has at most 100 arguments
 
+# Whether a function is not IMMUTABLE, or reads tables although it is declared so: by FROM, but not
+# in the grammar of PostgreSQL's own functions, or before those that return rows.
+_MAY_READ: Final = r"""({0}.provolatile <> 'i' OR {1}.lanname NOT IN ('c', 'internal') AND
+ pg_catalog.regexp_replace({0}.prosrc, '''[^'']*''|\mdistinct\s+from\M|\mfrom\s+(unnest|'
+  'generate_\w+|regexp_\w+|jsonb?_\w+|string_to_\w+)\s*\('
+  '|\m(extract|substring|trim|overlay)\s*\([^()]*', '', 'gi') ~*
+ '\m(from|perform|execute|update|insert|merge|call|table|copy)\M')"""
+
 _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n.nspname, c.relname,
  c.relkind, c.relpersistence, c.relhasrules, c.relhassubclass,
  c.relispartition, pg_catalog.has_table_privilege(c.oid, 'SELECT'),
@@ -82,6 +90,9 @@ _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n
       UNION ALL SELECT 'pg_trigger'::regclass, w.oid FROM pg_catalog.pg_trigger w
       WHERE NOT w.tgisinternal AND w.tgqual IS NOT NULL AND w.tgenabled <> 'D' AND w.tgrelid IN (
        SELECT c.oid UNION ALL SELECT relid FROM pg_catalog.pg_partition_tree(c.oid))
+      UNION ALL SELECT 'pg_class'::regclass, n.indexrelid FROM pg_catalog.pg_index n
+      WHERE n.indrelid IN (
+       SELECT c.oid UNION ALL SELECT relid FROM pg_catalog.pg_partition_tree(c.oid))
       UNION ALL SELECT 'pg_type'::regclass, a.atttypid FROM pg_catalog.pg_attribute a
       WHERE a.attrelid = c.oid AND a.attnum > 0
       UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_catalog.pg_attribute a
@@ -89,7 +100,8 @@ _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n
       WHERE a.attrelid = c.oid AND a.attnum > 0) x
      JOIN pg_catalog.pg_depend e ON e.classid = x.class AND e.objid = x.oid
       AND e.refclassid = 'pg_proc'::regclass
-     JOIN pg_catalog.pg_proc q ON q.oid = e.refobjid AND q.provolatile <> 'i') g
+     JOIN pg_catalog.pg_proc q ON q.oid = e.refobjid
+     JOIN pg_catalog.pg_language m ON m.oid = q.prolang AND MAY_READ) g
    JOIN pg_catalog.pg_proc f ON f.oid = g.oid
    JOIN pg_catalog.pg_language l ON l.oid = f.prolang,
    LATERAL (SELECT pg_catalog.regexp_replace(pg_catalog.regexp_replace(f.prosrc, '''[^'']*''', '',
@@ -122,7 +134,9 @@ _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n
      AND g.tgenabled IN ('D','R')))))
   FROM pg_catalog.pg_constraint o WHERE o.conrelid = c.oid AND o.contype IN ('f','n')
    AND (o.contype = 'f' OR NOT o.convalidated)),
- pg_catalog.current_setting('session_replication_role') = 'replica')::text"""
+ pg_catalog.current_setting('session_replication_role') = 'replica')::text""".replace(
+    "MAY_READ", _MAY_READ.format("q", "m")
+)
 
 ALL_TABLES: Final = f"""SELECT {_DESCRIPTION_SQL} FROM pg_catalog.pg_class c
  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
@@ -131,15 +145,16 @@ ALL_TABLES: Final = f"""SELECT {_DESCRIPTION_SQL} FROM pg_catalog.pg_class c
  WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"""
 
-# SOUND BECAUSE: the query leaves out functions whose results depend only on their arguments, and
-# functions of PostgreSQL and of extensions in C, which do not read the application's data. The
-# exceptions are named: they run a query that is their argument, or read and write large objects.
+# SOUND BECAUSE: the query leaves out functions whose results depend only on their arguments (they
+# are IMMUTABLE and name no table), and functions of PostgreSQL and of extensions in C, which do not
+# read the application's data. The exceptions are named: they run a query that is their argument, or
+# read and write large objects.
 _FUNCTION: Final = "p.pronamespace::regnamespace || '.' || p.proname || ' (' || l.lanname || ')'"
-_FUNCTIONS: Final = """
+_FUNCTIONS: Final = f"""
  FROM pg_catalog.pg_proc p
  JOIN pg_catalog.pg_language l ON l.oid = p.prolang
  WHERE p.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
- AND p.prokind <> 'a' AND p.provolatile <> 'i' AND NOT (l.lanname = 'c' AND EXISTS (
+ AND p.prokind <> 'a' AND {_MAY_READ.format("p", "l")} AND NOT (l.lanname = 'c' AND EXISTS (
   SELECT FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'))
  OR l.lanname IN ('c', 'internal') AND p.proname ~ '^(ts_stat|ts_rewrite|lo_.*|loread|lowrite'
   '|(query|table|schema|database|cursor)_to_xml.*|crosstab.*|connectby|xpath_table|dblink.*)$'"""
