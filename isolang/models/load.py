@@ -58,7 +58,7 @@ def _from_file(path: str, name: str) -> Model:
     module.__file__ = path
     sys.modules[module.__name__] = module  # as an import does: the file's classes refer to it
     try:
-        # Without byte code beside the file: after a change within a second, it would be used again.
+        # Without a file of byte code, which would be used again after a change within a second.
         exec(compile(Path(path).read_bytes(), path, "exec"), vars(module))
     except Exception as error:
         msg = f"{path}: cannot load the model ({type(error).__name__}: {error})"
