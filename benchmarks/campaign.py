@@ -130,7 +130,7 @@ from oracle.simulate import disturbed, partly_noted, timed_history
 from oracle.small_scopes import SCOPES, small_histories
 from oracle.specifications import random_text_beside_a_level
 
-from isolang._native import strategies
+from isolang._native import OutOfTime, strategies
 from isolang.api import check, load_spec
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import native_checks
@@ -733,7 +733,7 @@ class Forger:
         for level in both[0][1]:
             setting = self.judges.draw(rng, level)
             self.implicit(rng, number, setting, level, given, [found for _, found in both])
-            with suppress(IsolangError):  # the limit was reached
+            with suppress(IsolangError, OutOfTime):  # the limit was reached
                 proof = self.judges.proof(given[0], build_problem(given[0]), setting)
                 if not isinstance(proof, (Witness, Refutation)):
                     continue

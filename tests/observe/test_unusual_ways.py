@@ -107,6 +107,23 @@ CASES = {
         (), "1 CREATE TEMPORARY VIEW v AS SELECT * FROM account\n1 SELECT * FROM v\n1 COMMIT",
         "valid", {"tables"},
     ),
+    "a column with a name of the history's own": (
+        ('CREATE TABLE odd (id int PRIMARY KEY, n text, "xmin class" int)',
+         "INSERT INTO odd VALUES (1, 'a', 1), (2, 'b', 2)"),
+        "1 SELECT * FROM odd WHERE n ILIKE 'A'\n1 UPDATE odd SET n = 'c' WHERE id = 1\n1 COMMIT\n"
+        "2 SELECT * FROM odd WHERE n ILIKE 'C'\n2 COMMIT", "valid", set(),
+    ),
+    "a materialized view": (
+        (), "1 CREATE MATERIALIZED VIEW kept AS SELECT * FROM account\n1 COMMIT", "valid",
+        {"shapes"},
+    ),
+    "a materialized view that is refreshed": (
+        ("CREATE MATERIALIZED VIEW kept AS SELECT * FROM account",),
+        "1 REFRESH MATERIALIZED VIEW kept\n1 COMMIT", "valid", {"shapes"},
+    ),
+    "a copy of a table": (
+        (), "1 CREATE TABLE copied AS TABLE account\n1 COMMIT", "valid", {"shapes"},
+    ),
     "a path for one transaction": (
         OTHER, "1 SET LOCAL search_path = other\n1 SELECT * FROM account\n1 COMMIT\n"
         "1 SELECT * FROM account\n1 COMMIT", "valid", set(),

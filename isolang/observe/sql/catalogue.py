@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from isolang.history.row_text import CLASS_COLUMN
 from isolang.observe.sql.values import (
     BOOL,
     DATE,
@@ -462,7 +463,7 @@ def parse_description(text: str) -> tuple[str, Table | None]:
     for made, written, number in _columns(columns or (), nullable):
         numbers[number] = made
         quoted[made.name] = written
-        if made.comparable:
+        if made.comparable and made.name != CLASS_COLUMN:  # the history's own
             known[made.name] = made
     key: tuple[str, ...] = ()
     unique: dict[str, frozenset[str]] = {}

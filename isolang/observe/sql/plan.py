@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
@@ -358,8 +359,9 @@ def _plan_of(part: Sequence[Token], aggregates: Collection[str]) -> StatementPla
         defined = _defined_routine(Reader(part))
         if defined is not None:
             return StatementPlan(kind="routine", name=defined)
-        copies = any(t.text == "select" for t in part) and "table" in text.split()[:4]
-        return StatementPlan(kind="ddl", unseen=(COPIED,) if copies else ())
+        return StatementPlan(
+            kind="ddl", unseen=(COPIED,) if _copies([t.text for t in part]) else ()
+        )
     if word == "select":
         return _select_plan(Reader(part), aggregates)
     if word in ("insert", "update", "delete"):
@@ -413,6 +415,15 @@ def _defined_routine(reader: Reader) -> str | None:
         return None
     renamed = word == "alter" and (reader.word(end - 3), reader.word(end - 2)) == ("rename", "to")
     return catalogue_name(reader.text(end - 1)) if renamed else ""
+
+
+def _copies(words: list[str]) -> bool:
+    """Return whether a definition, given its words, stores the rows of a query."""
+    if words[0] == "refresh":
+        return True
+    if "table" not in words[:4] and "materialized" not in words[:4]:
+        return False
+    return bool({"select", "execute"}.intersection(words)) or ("as", "table") in pairwise(words)
 
 
 def _truncated_tables(reader: Reader) -> Iterator[str]:
