@@ -92,6 +92,18 @@ class Observed:
         return type(self.check(spec)).__name__.lower()
 
 
+@pytest.fixture(scope="module")
+def logging():
+    """The folder of the socket of a server whose log tells which rows were changed."""
+    target = target_named("postgres")
+    target.reports_versions = True
+    try:
+        target.start()
+        yield target.server.folder
+    finally:
+        target.close()
+
+
 @pytest.fixture
 def most_rows():
     """The most rows of a table to read at the start."""

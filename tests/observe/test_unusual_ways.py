@@ -7,7 +7,6 @@ import psycopg
 import pytest
 
 from isolang.observe.unseen import kind_of
-from isolang.run.targets import target_named
 
 from .conftest import Observed
 
@@ -150,18 +149,6 @@ CASES = {
         f"1 SELECT * FROM account\n1 ROLLBACK TO s{SKEW}", "invalid", set(),
     ),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def logging():
-    """The folder of the socket of a server whose log tells which rows were changed."""
-    target = target_named("postgres")
-    target.reports_versions = True
-    try:
-        target.start()
-        yield target.server.folder
-    finally:
-        target.close()
 
 
 def run(client: psycopg.Connection, text: str) -> None:

@@ -4,21 +4,8 @@ import psycopg
 import pytest
 
 import isolang
-from isolang.run.targets import target_named
 
 from .conftest import Observed
-
-
-@pytest.fixture(scope="module")
-def logging():
-    """The folder of the socket of a server whose log tells which rows were changed."""
-    target = target_named("postgres")
-    target.reports_versions = True
-    try:
-        target.start()
-        yield target.server.folder
-    finally:
-        target.close()
 
 
 @pytest.fixture

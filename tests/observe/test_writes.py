@@ -8,21 +8,8 @@ from observe.random_writes import TABLES, play
 
 import isolang
 from isolang.observe.unseen import ALTERED, CALLED, CASCADES, CONDITIONS, COPY, RULES, TRIGGERS
-from isolang.run.targets import target_named
 
 from .conftest import Observed
-
-
-@pytest.fixture(scope="module")
-def logging():
-    """The folder of the socket of a server whose log tells which rows were changed."""
-    target = target_named("postgres")
-    target.reports_versions = True
-    try:
-        target.start()
-        yield target.server.folder
-    finally:
-        target.close()
 
 
 @pytest.fixture
