@@ -8,8 +8,8 @@ import typer
 from msgspec import Struct
 
 from isolang.cli.choices import completer_of_names, number
-from isolang.cli.parameters import HistoryPaths, SelectedOptions, accept_only
-from isolang.options import LIMITS, OUTPUT, READING, FailedCas, Options, ReadOptions
+from isolang.cli.parameters import HistoryPaths, Output, SelectedOptions
+from isolang.options import LIMITS, READING, FailedCas, Options, ReadOptions
 from isolang.output.records import EXIT_INPUT, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from isolang.output.records import exit_code as code_of_all
 from isolang.output.terminal import escaped, print_data, print_lines, warn
@@ -132,13 +132,7 @@ def linearize(
             help="Visit at most N configurations; beyond, the verdict is unknown.",
         ),
     ] = None,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", help="The output format.", rich_help_panel=OUTPUT,
-            **accept_only("text", "json"),
-        ),
-    ] = "text",
+    output: Output = "text",
 ) -> int:  # fmt: skip
     """Decide whether a log of operations on an object is linearizable.
 
